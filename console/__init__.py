@@ -1,0 +1,1 @@
+"""The console: Slipway's Django project, one package per room."""

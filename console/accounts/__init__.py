@@ -1,0 +1,1 @@
+"""People, sign-in, organizations, memberships and API tokens."""

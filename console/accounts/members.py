@@ -1,0 +1,191 @@
+"""Who belongs to an organization: inviting, joining, changing a role, leaving."""
+
+from datetime import datetime, timedelta
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from console.accounts.models import ApiToken, Invitation, Membership, Organization, Role, User
+from console.accounts.tokens import digest, new_token
+from console.audit.services import record
+from console.errors import BadInput, Conflict, NotFound
+
+INVITATION_LIFETIME = timedelta(days=7)
+
+
+def members_of(organization: Organization) -> list[Membership]:
+    found = organization.memberships.select_related("user")
+    return list(found.order_by("user__username"))
+
+
+def open_invitations(organization: Organization) -> list[Invitation]:
+    return list(_open(organization.invitations.select_related("invited_by")).order_by("-created_at"))
+
+
+def invitation_by(text: str) -> Invitation:
+    """The invitation that a link is for. One that is used, old or withdrawn is not there."""
+    found = _open(Invitation.objects.select_related("organization", "invited_by"))
+    invitation = found.filter(token_sha256=digest(text)).first()
+    if invitation is None:
+        raise NotFound("This invitation was used, withdrawn or has expired. Ask for a new one.")
+    return invitation
+
+
+@transaction.atomic
+def invite(*, organization: Organization, role: str, note: str, invited_by: User) -> tuple[Invitation, str]:
+    """Make a link for one person. Its text is returned once and never stored."""
+    text = new_token("sli")
+    invitation = Invitation.objects.create(
+        organization=organization,
+        role=known_role(role),
+        note=note.strip()[:100],
+        token_sha256=digest(text),
+        invited_by=invited_by,
+        expires_at=timezone.now() + INVITATION_LIFETIME,
+    )
+    record(
+        organization=organization,
+        actor=invited_by,
+        action="invitation.created",
+        target=invitation,
+        role=role,
+        note=invitation.note,
+    )
+    return invitation, text
+
+
+@transaction.atomic
+def withdraw_invitation(*, invitation: Invitation, withdrawn_by: User) -> None:
+    if _open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=timezone.now()):
+        record(
+            organization=invitation.organization,
+            actor=withdrawn_by,
+            action="invitation.withdrawn",
+            target=invitation,
+        )
+
+
+@transaction.atomic
+def accept_invitation(*, invitation: Invitation, user: User) -> Membership:
+    """Join by an invitation. Compare-and-set: a link is used once, also when two people open it at once."""
+    if Membership.objects.filter(user=user, organization=invitation.organization).exists():
+        raise Conflict(
+            f"{user.get_username()} belongs to {invitation.organization.name} already. "
+            "The invitation is still good for somebody else."
+        )
+    used = _open(Invitation.objects.filter(pk=invitation.pk)).update(used_at=timezone.now(), used_by=user)
+    if not used:
+        raise NotFound("This invitation was used, withdrawn or has expired. Ask for a new one.")
+    membership = Membership.objects.create(
+        user=user, organization=invitation.organization, role=invitation.role
+    )
+    record(
+        organization=invitation.organization,
+        actor=user,
+        action="member.joined",
+        target=user,
+        name=user.get_username(),
+        role=invitation.role,
+    )
+    return membership
+
+
+@transaction.atomic
+def join_as_new_person(*, invitation: Invitation, username: str, password: str) -> User:
+    """An account for somebody who has none yet, and the membership they were invited to."""
+    user = User(username=username.strip())
+    try:
+        user.full_clean(exclude=["password"])
+        validate_password(password, user)
+    except ValidationError as error:
+        raise BadInput(" ".join(error.messages), field="username") from error
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError as error:
+        raise BadInput("This name is taken. Choose another.", field="username") from error
+    accept_invitation(invitation=invitation, user=user)
+    return user
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: str, changed_by: User) -> None:
+    role = known_role(role)
+    _lock(membership.organization)
+    current = _current(membership)
+    if current.role == role:
+        return
+    if role != Role.ADMIN:
+        _require_another_admin(current)
+    before, current.role = current.role, role
+    current.save(update_fields=["role"])
+    record(
+        organization=membership.organization,
+        actor=changed_by,
+        action="member.role_changed",
+        target=current.user,
+        name=current.user.get_username(),
+        before=before,
+        role=role,
+    )
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, removed_by: User) -> None:
+    """Take a person out of the organization. Their tokens for it end with it; their other places stay."""
+    _lock(membership.organization)
+    current = _current(membership)
+    _require_another_admin(current)
+    tokens = ApiToken.objects.filter(
+        user=current.user, organization=membership.organization, revoked_at=None
+    ).update(revoked_at=timezone.now())
+    record(
+        organization=membership.organization,
+        actor=removed_by,
+        action="member.removed",
+        target=current.user,
+        name=current.user.get_username(),
+        role=current.role,
+        tokens_revoked=tokens,
+    )
+    current.delete()
+
+
+def known_role(role: str) -> str:
+    if role not in Role.values:
+        raise BadInput(f"role: expected {', '.join(Role.values)}", field="role")
+    return role
+
+
+def _open(invitations: "QuerySet[Invitation]") -> "QuerySet[Invitation]":
+    now: datetime = timezone.now()
+    return invitations.filter(Q(expires_at__gt=now), used_at=None, revoked_at=None)
+
+
+def _lock(organization: Organization) -> None:
+    """Two admins who demote each other at once: the second waits, and finds the first one done."""
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+
+
+def _current(membership: Membership) -> Membership:
+    found = Membership.objects.select_related("user").filter(pk=membership.pk).first()
+    if found is None:
+        raise NotFound("This person is no longer a member.")
+    return found
+
+
+def _require_another_admin(membership: Membership) -> None:
+    if membership.role != Role.ADMIN:
+        return
+    others = Membership.objects.filter(
+        organization_id=membership.organization_id, role=Role.ADMIN, user__is_active=True
+    ).exclude(pk=membership.pk)
+    if not others.exists():
+        raise Conflict(
+            f"{membership.user.get_username()} is the only admin of {membership.organization.name}. "
+            "Make somebody else an admin first."
+        )

@@ -1,0 +1,124 @@
+"""The API of identities for people and programs. Testing and refreshing are jobs, and stand in their room."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.authentication import person
+from console.accounts.models import Role
+from console.identities import access, selectors, services
+from console.identities.models import CloudIdentity
+from console.identities.resources import find_resources
+from console.identities.serializers import (
+    IdentityChangeSerializer,
+    IdentityRequestSerializer,
+    IdentitySerializer,
+    ResourceQuerySerializer,
+    found_json,
+)
+from console.identities.services import Allowed
+from console.identities.snippets import snippets_for
+
+
+class IdentitiesView(APIView):
+    @extend_schema(responses=IdentitySerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """The organization's cloud identities by name."""
+        organization = organization_to_view(request.user, slug)
+        found = selectors.identities_of(organization)
+        return Response({"data": IdentitySerializer(found, many=True).data})
+
+    @extend_schema(request=IdentityRequestSerializer, responses={201: IdentitySerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Make an identity. Admins only; of an AWS one, the answer has the external id."""
+        organization = organization_to_administer(request.user, slug)
+        body = _valid(IdentityRequestSerializer(data=request.data))
+        allowed = Allowed(**body.pop("allowed", {}))
+        made = services.create_identity(
+            organization=organization, created_by=person(request), allowed=allowed, **body
+        )
+        location = f"/api/identities/{made.pk}"
+        return Response(IdentitySerializer(made).data, status=201, headers={"Location": location})
+
+
+class IdentityView(APIView):
+    @extend_schema(responses=IdentitySerializer)
+    def get(self, request: Request, identity_id: UUID) -> Response:
+        return Response(IdentitySerializer(access.identity_by_id(request.user, identity_id)).data)
+
+    @extend_schema(request=IdentityChangeSerializer, responses=IdentitySerializer)
+    def patch(self, request: Request, identity_id: UUID) -> Response:
+        """Change what is given. Admins only; plans that were made with other settings become stale."""
+        identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
+        body = _valid(IdentityChangeSerializer(data=request.data))
+        changed = services.change_identity(
+            identity=identity,
+            changed_by=person(request),
+            name=body.get("name"),
+            settings=body.get("settings"),
+            allowed=_allowed(identity, body.get("allowed")),
+        )
+        return Response(IdentitySerializer(changed).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, identity_id: UUID) -> Response:
+        """Forget an identity that no Spec uses. Admins only."""
+        identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
+        services.delete_identity(identity=identity, deleted_by=person(request))
+        return Response(status=204)
+
+
+class SetupView(APIView):
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: Request, identity_id: UUID) -> Response:
+        """What to run in the account: the trust policy, commands, Terraform, and CloudFormation for AWS."""
+        identity = access.identity_by_id(request.user, identity_id)
+        return Response({"data": [asdict(snippet) for snippet in snippets_for(identity)]})
+
+
+class ResourcesView(APIView):
+    @extend_schema(parameters=[ResourceQuerySerializer], responses={200: dict[str, Any]})
+    def get(self, request: Request, identity_id: UUID) -> Response:
+        """What was found in the account, and of each list how old it is and what failed."""
+        identity = access.identity_by_id(request.user, identity_id)
+        query = _valid(ResourceQuerySerializer(data=request.query_params))
+        page, limit = query["page"], query["limit"]
+        found = find_resources(
+            identity_ids=[identity.pk],
+            kind=query.get("kind"),
+            region=query.get("region"),
+            search=query["q"],
+            offset=(page - 1) * limit,
+            limit=limit + 1,
+        )
+        return Response(
+            {
+                "data": [found_json(one) for one in found[:limit]],
+                "pagination": {"page": page, "limit": limit, "has_more": len(found) > limit},
+                "lists": _lists(identity),
+            }
+        )
+
+
+def _lists(identity: CloudIdentity) -> list[dict[str, Any]]:
+    fields = ("region", "kind", "resource_count", "fetched_at", "error", "failed_at")
+    return list(identity.lists.order_by("region", "kind").values(*fields))
+
+
+def _allowed(identity: CloudIdentity, given: dict[str, Any] | None) -> Allowed | None:
+    """What is not said of who may use it stays."""
+    if given is None:
+        return None
+    return Allowed(**{**asdict(selectors.allowed_names(identity)), **given})
+
+
+def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

@@ -1,0 +1,176 @@
+"""What was found in an account: parts are kept as they come, and shown when the last of a list is in."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from console.accounts.tokens import ANY_TOKEN
+from console.errors import InvalidMessage, PartsMissing, TooLarge
+from console.identities.models import CloudIdentity, ResourceList, ResourcePart
+from runner.protocol import FoundResources
+
+#: What a FETCH_RESOURCES looks for, and what a blueprint's variable may name as its `picker`.
+KINDS = ("region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate")
+
+#: What one part, and one list, may have.
+MAX_PART_RESOURCES, MAX_PARTS = 2_000, 500
+MAX_ERROR_CHARS = 2_000
+
+KIND = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+REGION = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
+
+
+@transaction.atomic
+def store_part(*, identity: CloudIdentity, claim_id: UUID, found: FoundResources) -> ResourceList:
+    """Keep one part. The last one puts the whole list in the place of the one before it.
+
+    When the look failed part-way, what was there before stays, and the reason stands beside it.
+    """
+    _check(found)
+    shown = _locked_list(identity, found)
+    ResourcePart.objects.update_or_create(
+        list=shown, claim_id=claim_id, number=found.part, defaults={"resources": found.resources}
+    )
+    shown.looked_at = Now()
+    if found.is_last:
+        _complete(shown, claim_id, found)
+    shown.save()
+    return shown
+
+
+@transaction.atomic
+def forget_lists_not_seen_since(*, identity_id: UUID, at: Any) -> None:
+    """After a fetch: places where there is nothing any more. Of a kind that failed somewhere, all stays."""
+    lists = ResourceList.objects.filter(identity_id=identity_id)
+    failed = set(lists.filter(failed_at__gte=at).values_list("kind", flat=True))
+    lists.filter(looked_at__lt=at).exclude(kind__in=failed).delete()
+
+
+def _locked_list(identity: CloudIdentity, found: FoundResources) -> ResourceList:
+    made, _ = ResourceList.objects.get_or_create(identity=identity, region=found.region, kind=found.kind)
+    return ResourceList.objects.select_for_update().get(pk=made.pk)
+
+
+def _complete(shown: ResourceList, claim_id: UUID, found: FoundResources) -> None:
+    own = shown.parts.filter(claim_id=claim_id)
+    own.filter(number__gt=found.part).delete()  # of a longer list that was sent before and is repeated
+    counts = {part.number: len(part.resources) for part in own}
+    missing = sorted(set(range(found.part + 1)) - counts.keys())
+    if missing:
+        raise PartsMissing(
+            f"Part {missing[0]} of {found.kind} in {found.region} has not arrived. Send them again from 0.",
+            missing=missing[:20],
+        )
+    error = ANY_TOKEN.sub("(sensitive)", found.error or "")[:MAX_ERROR_CHARS]
+    shown.error, shown.failed_at = error, Now() if error else None
+    if error and shown.shown_claim not in (None, claim_id):
+        own.delete()
+        return
+    shown.parts.exclude(claim_id=claim_id).delete()
+    shown.shown_claim, shown.fetched_at, shown.resource_count = claim_id, Now(), sum(counts.values())
+
+
+def _check(found: FoundResources) -> None:
+    if not KIND.fullmatch(found.kind):
+        raise InvalidMessage("kind: expected a word such as subnet")
+    if not REGION.fullmatch(found.region):
+        raise InvalidMessage("region: expected the name of a region, or global")
+    if not 0 <= found.part < MAX_PARTS:
+        raise InvalidMessage(f"part: expected a number from 0 to {MAX_PARTS - 1}")
+    if len(found.resources) > MAX_PART_RESOURCES:
+        raise TooLarge(f"A part has at most {MAX_PART_RESOURCES} resources. Send more parts.")
+    for index, one in enumerate(found.resources):
+        if not isinstance(one, dict) or not isinstance(one.get("id"), str) or not 0 < len(one["id"]) <= 500:
+            raise InvalidMessage(f"resources[{index}]: expected an object with an id")
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+#: Every value of a resource is searched, whatever it is called. Parts that are not shown are left out.
+FIND = """
+SELECT list.identity_id, list.region, list.kind, list.fetched_at, found.resource::text
+FROM identities_resourcelist AS list
+JOIN identities_resourcepart AS part ON part.list_id = list.id AND part.claim_id = list.shown_claim
+CROSS JOIN LATERAL jsonb_array_elements(part.resources) WITH ORDINALITY AS found(resource, position)
+WHERE list.identity_id = ANY(%(identities)s::uuid[])
+  AND (%(kind)s::text IS NULL OR list.kind = %(kind)s)
+  AND (%(region)s::text IS NULL OR list.region IN (%(region)s, 'global'))
+  AND (%(pattern)s::text IS NULL OR EXISTS (
+      SELECT FROM jsonb_each_text(found.resource) AS said WHERE said.value ILIKE %(pattern)s))
+ORDER BY list.kind, list.region, list.id, part.number, found.position
+LIMIT %(limit)s OFFSET %(offset)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One resource, and where it is."""
+
+    identity_id: UUID
+    region: str
+    kind: str
+    fetched_at: Any
+    resource: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.resource["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.resource.get("name") or "")
+
+    @property
+    def facts(self) -> str:
+        """Everything else that was said of it, in one line."""
+        others = (value for key, value in self.resource.items() if key not in ("id", "name"))
+        return " · ".join(_shown(value) for value in others if value not in (None, "", [], {}))
+
+    @property
+    def label(self) -> str:
+        return " · ".join(part for part in (self.name, self.facts, self.region) if part)
+
+
+def find_resources(
+    *,
+    identity_ids: list[UUID],
+    kind: str | None = None,
+    region: str | None = None,
+    search: str = "",
+    offset: int = 0,
+    limit: int = 50,
+) -> list[Found]:
+    values = {
+        "identities": identity_ids,
+        "kind": kind or None,
+        "region": region or None,
+        "pattern": _pattern(search),
+        "offset": offset,
+        "limit": limit,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, values)
+        rows = cursor.fetchall()
+    return [
+        Found(identity_id, region, kind, fetched_at, json.loads(resource))
+        for identity_id, region, kind, fetched_at, resource in rows
+    ]
+
+
+def _pattern(search: str) -> str | None:
+    """What was typed, anywhere; the database's own wildcards in it are ordinary letters."""
+    text = search.strip().replace("\0", "")[:200]
+    if not text:
+        return None
+    return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:5]))
+    return str(value)[:200]

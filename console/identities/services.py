@@ -1,0 +1,263 @@
+"""What happens to cloud identities: admins make and change them, jobs leave what they found on them."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model, ProtectedError
+from django.db.models.functions import Now
+from django.utils.text import slugify
+
+from console.accounts.models import Organization, User
+from console.audit.services import record
+from console.errors import BadInput, ConfirmationMismatch, Conflict, IdentityInUse
+from console.identities.models import ANY, CloudIdentity, Provider
+from console.identities.provider_settings import checked_settings
+from console.identities.usage import outcome_digest
+from console.live import topics
+from console.live.publish import publish_on_commit
+from console.runners.models import Pool
+from specs.models import Spec
+
+#: Names that pages of their own have in the place of an identity's.
+TAKEN_SLUGS = frozenset({"connect", "options"})
+MAX_ALLOWED = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """Who may use an identity, by the names that people know: slugs, environments, pools; or `*`."""
+
+    specs: list[str] = field(default_factory=lambda: [ANY])
+    environments: list[str] = field(default_factory=lambda: [ANY])
+    pools: list[str] = field(default_factory=lambda: [ANY])
+
+
+@transaction.atomic
+def create_identity(
+    *,
+    organization: Organization,
+    name: str,
+    provider: str,
+    settings: dict[str, Any],
+    created_by: User | None,
+    slug: str = "",
+    allowed: Allowed | None = None,
+) -> CloudIdentity:
+    """Make an identity whole, or refuse it. Its external id is made here and never chosen by anybody."""
+    checked = checked_settings(provider, settings)
+    identity = CloudIdentity(
+        organization=organization,
+        name=_checked_name(name),
+        slug=slug or slugify(name)[:60],
+        provider=provider,
+        settings=checked,
+        external_id=new_external_id() if provider == Provider.AWS else None,
+        created_by=created_by,
+        **_stored(organization, allowed or Allowed()),
+    )
+    _require_good_slug(identity.slug)
+    try:
+        with transaction.atomic():
+            identity.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(
+            f"{organization.name} already has an identity {identity.slug!r}. Choose another name.",
+            field="name",
+        ) from error
+    _note(identity, created_by, "identity.created", provider=provider, account=identity.account)
+    return identity
+
+
+@transaction.atomic
+def change_identity(
+    *,
+    identity: CloudIdentity,
+    changed_by: User,
+    name: str | None = None,
+    settings: dict[str, Any] | None = None,
+    allowed: Allowed | None = None,
+) -> CloudIdentity:
+    """Change what is given, all of it or nothing. A test of other settings says nothing any more."""
+    found = CloudIdentity.objects.select_for_update(of=("self",)).select_related("organization")
+    current = found.get(pk=identity.pk)
+    before, account, digest = _facts(current), current.account, outcome_digest(current)
+    if name is not None:
+        current.name = _checked_name(name)
+    if settings is not None:
+        current.settings = checked_settings(current.provider, _merged(current.settings, settings))
+    if allowed is not None:
+        for column, value in _stored(current.organization, allowed).items():
+            setattr(current, column, value)
+    changed = {key: value for key, value in _facts(current).items() if before[key] != value}
+    if not changed:
+        return current
+    if outcome_digest(current) != digest:
+        current.tested_at, current.test_passed, current.last_test = None, None, {}
+    if current.account != account:
+        current.lists.all().delete()  # of another account's resources nobody wants to choose
+        current.fetched_at, current.last_fetch = None, {}
+    current.save()
+    _note(
+        current, changed_by, "identity.changed", changed=changed, before={key: before[key] for key in changed}
+    )
+    return current
+
+
+def delete_identity(*, identity: CloudIdentity, deleted_by: User, confirmation: str | None = None) -> None:
+    """Forget an identity that nobody uses. What it may do in the cloud is taken away there.
+
+    A page asks for the name; a program that knows the id has said enough.
+    """
+    if confirmation is not None and confirmation != identity.name:
+        raise ConfirmationMismatch(
+            f"The name that was typed is not {identity.name!r}. Nothing was done; type it exactly."
+        )
+    users = list(Spec.objects.filter(identity=identity).order_by("name").values_list("name", flat=True)[:5])
+    if users:
+        raise IdentityInUse(
+            f"{identity.name} is used by {', '.join(users)}. Give them another one first, then delete it."
+        )
+    try:
+        with transaction.atomic():
+            _note(identity, deleted_by, "identity.deleted", name=identity.name, provider=identity.provider)
+            _forget_jobs(identity)
+            identity.delete()
+    except ProtectedError as error:
+        raise IdentityInUse(f"{identity.name} is used again. Try once more.") from error
+
+
+def new_external_id() -> str:
+    """128 bits that nobody can guess, in letters that IAM takes."""
+    return f"slipway-{secrets.token_hex(16)}"
+
+
+def announce(identity: CloudIdentity) -> None:
+    publish_on_commit(topics.organization(identity.organization_id, "identities"))
+
+
+def record_test(
+    *, identity_id: UUID, passed: bool, result: dict[str, Any], job: Model, job_number: int
+) -> None:
+    """Keep what a CONNECTION_TEST has found, as the runner has reported it: it is masked already."""
+    checks = [_line(one) for one in _list(result.get("checks")) if isinstance(one, dict)]
+    principal = result.get("principal")
+    session_seconds = result.get("session_seconds")
+    found = {
+        "job": str(job.pk),
+        "job_number": job_number,
+        "checks": checks,
+        "principal": _texts(principal) if isinstance(principal, dict) else {},
+        "session_seconds": session_seconds if isinstance(session_seconds, int) else None,
+        "error": str(result.get("error") or ""),
+    }
+    CloudIdentity.objects.filter(pk=identity_id).update(tested_at=Now(), test_passed=passed, last_test=found)
+
+
+def record_fetch(*, identity_id: UUID, complete: bool, error: str, job: Model, job_number: int) -> None:
+    """Keep how a FETCH_RESOURCES ended; what it found came before, part by part."""
+    found = {"job": str(job.pk), "job_number": job_number, "complete": complete, "error": error[:2_000]}
+    CloudIdentity.objects.filter(pk=identity_id).update(fetched_at=Now(), last_fetch=found)
+
+
+def _line(check: dict[str, Any]) -> dict[str, str]:
+    known = {
+        key: str(check.get(key) or "")[:2_000] for key in ("code", "title", "outcome", "detail", "remedy")
+    }
+    return known | {"outcome": known["outcome"] if known["outcome"] in ("pass", "fail") else "unknown"}
+
+
+def _texts(said: dict[str, Any]) -> dict[str, str]:
+    return {str(name)[:60]: str(value)[:500] for name, value in list(said.items())[:20]}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= 100 or not name.isprintable():
+        raise BadInput("name: give it between 1 and 100 characters that can be printed.", field="name")
+    return name.strip()
+
+
+def _require_good_slug(slug: str) -> None:
+    if not slug or slug in TAKEN_SLUGS:
+        raise BadInput(
+            f"name: {slug!r} cannot be its address. Take a name with letters or digits.", field="name"
+        )
+
+
+def _merged(stored: dict[str, Any], given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise BadInput("settings: expected an object", field="settings")
+    # The partition follows the role; the person who changes one means both.
+    kept = {key: value for key, value in stored.items() if not (key == "partition" and "role_arn" in given)}
+    return {**kept, **given}
+
+
+def _stored(organization: Organization, allowed: Allowed) -> dict[str, list[str]]:
+    return {
+        "allowed_specs": _ids(Spec, organization, "slug", allowed.specs, field="specs"),
+        "allowed_environments": _names(allowed.environments, field="environments"),
+        "allowed_pools": _ids(Pool, organization, "name", allowed.pools, field="pools"),
+    }
+
+
+def _ids(
+    model: type[Spec] | type[Pool], organization: Organization, key: str, names: Any, *, field: str
+) -> list[str]:
+    checked = _names(names, field=field)
+    if checked == [ANY]:
+        return checked
+    found = dict(
+        model._default_manager.filter(organization=organization, **{f"{key}__in": checked}).values_list(
+            key, "pk"
+        )
+    )
+    if missing := [name for name in checked if name not in found]:
+        what = "Spec" if model is Spec else "pool"
+        raise BadInput(
+            f"{field}: {organization.name} has no {what} {missing[0][:60]!r}. Choose one that it has, or *.",
+            field=f"allowed.{field}",
+        )
+    return sorted(str(found[name]) for name in checked)
+
+
+def _names(names: Any, *, field: str) -> list[str]:
+    if not isinstance(names, list) or len(names) > MAX_ALLOWED:
+        raise BadInput(
+            f'{field}: expected a list of at most {MAX_ALLOWED} names, or ["*"]', field=f"allowed.{field}"
+        )
+    for name in names:
+        if not isinstance(name, str) or not (name == ANY or (name and slugify(name) == name.lower())):
+            raise BadInput(f"{field}: {str(name)[:60]!r} is not a name.", field=f"allowed.{field}")
+    return [ANY] if ANY in names else sorted(set(names))
+
+
+def _facts(identity: CloudIdentity) -> dict[str, Any]:
+    """What of an identity is on record when it changes. None of it is secret."""
+    return {
+        "name": identity.name,
+        "settings": identity.settings,
+        "allowed_specs": identity.allowed_specs,
+        "allowed_environments": identity.allowed_environments,
+        "allowed_pools": identity.allowed_pools,
+    }
+
+
+def _forget_jobs(identity: CloudIdentity) -> None:
+    """Its tests and fetches stay in the history of jobs, without it."""
+    from django.apps import apps
+
+    jobs = apps.get_model("jobs", "Job")._default_manager  # stands above this room, so it is not imported
+    if jobs.filter(identity=identity, finished_at__isnull=True).exists():
+        raise IdentityInUse(f"A job of {identity.name} is under way. Wait for it, or cancel it, then delete.")
+    jobs.filter(identity=identity).update(identity=None)
+
+
+def _note(identity: CloudIdentity, actor: User | None, action: str, **data: Any) -> None:
+    record(organization=identity.organization, actor=actor, action=action, target=identity, **data)
+    announce(identity)

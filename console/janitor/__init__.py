@@ -1,0 +1,1 @@
+"""The leader-elected loop that takes back what was lost."""

@@ -1,0 +1,19 @@
+"""`manage.py janitor`: run a janitor until SIGTERM. Any number may run; one leads."""
+
+import signal
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from console.janitor.leader import run
+
+
+class Command(BaseCommand):
+    help = "Take back lost jobs, enforce timeouts, keep partitions. Any number may run; one leads."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        run(stop)

@@ -1,0 +1,1 @@
+"""The job queue: jobs, claims, attempts and logs."""

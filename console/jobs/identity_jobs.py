@@ -1,0 +1,157 @@
+"""Tests of cloud identities and looks at their accounts: asking for them, and what they leave behind."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+
+from console.accounts.models import User
+from console.errors import Conflict, JobActive
+from console.identities import services as identities
+from console.identities.models import CloudIdentity
+from console.identities.resources import KINDS, forget_lists_not_seen_since
+from console.identities.usage import pool_to_test_with, snapshot_field
+from console.jobs import hooks
+from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
+from console.jobs.models import Job
+from console.jobs.queue import NewJob
+from console.jobs.services import enqueue
+from console.runners.models import Pool
+from runner.protocol import JobType
+from specs.models import Spec
+from specs.snapshot import snapshot_hash
+
+#: State that this many Specs keep elsewhere is looked at by one test.
+MAX_BACKENDS = 50
+
+
+# ── asking for a test or a fetch ─────────────────────────────────────────────────────────────────
+
+
+def request_connection_test(*, identity: CloudIdentity, requested_by: User | None) -> Job:
+    """Queue a look at whether the identity works; when it does, its resources are fetched by themselves."""
+    return _request(identity=identity, type=JobType.CONNECTION_TEST, requested_by=requested_by)
+
+
+def request_fetch(*, identity: CloudIdentity, requested_by: User | None) -> Job:
+    """Queue a look at what is in the account."""
+    return _request(identity=identity, type=JobType.FETCH_RESOURCES, requested_by=requested_by)
+
+
+def _request(*, identity: CloudIdentity, type: JobType, requested_by: User | None) -> Job:
+    pool = pool_to_test_with(identity)
+    if pool is None:
+        raise Conflict(f"{identity.name} allows no pool that there is. Allow one, or make it.")
+    try:
+        with transaction.atomic():
+            return _enqueue(identity, type, pool, requested_by)
+    except IntegrityError as error:
+        if "job_one_active_per_identity_and_type" not in str(error):
+            raise
+        # The index decides, not a check before: two clicks can race.
+        raise _held(identity, type) from error
+
+
+def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: User | None) -> Job:
+    document, policy = identity_document(identity), POLICIES[type]
+    new = NewJob(
+        organization_id=identity.organization_id,
+        type=type.value,
+        identity_id=identity.pk,
+        pool_id=pool.pk,
+        config_snapshot=document,
+        snapshot_hash=snapshot_hash(document),
+        max_retries=policy.max_retries,
+        timeout_seconds=policy.timeout_seconds,
+    )
+    job = enqueue(new, requested_by=requested_by)
+    identities.announce(identity)
+    return job
+
+
+def identity_document(identity: CloudIdentity) -> dict[str, Any]:
+    """What a test or a fetch carries: the identity, the state that it has to reach, and what to look for."""
+    named = {"name": identity.name, "provider": identity.provider}
+    return {
+        "format": 1,
+        "identity": {**snapshot_field(identity), **named},
+        "backends": _backends(identity),
+        "kinds": list(KINDS),
+    }
+
+
+def _backends(identity: CloudIdentity) -> list[dict[str, Any]]:
+    """Where the Specs of this identity keep their state, when not here: each place once."""
+    specs = Spec.objects.filter(identity=identity).select_related("organization").order_by("name")
+    found: dict[str, dict[str, Any]] = {}
+    for spec in specs[:MAX_BACKENDS]:
+        for hook in hooks.snapshot_fields:
+            backend = hook(spec).get("backend")
+            if backend is not None and backend["kind"] != "console":
+                found.setdefault(snapshot_hash(backend), backend)
+    return list(found.values())
+
+
+def _held(identity: CloudIdentity, type: JobType) -> JobActive:
+    holder = Job.objects.filter(identity=identity, type=type, status__in=ACTIVE_STATUSES).first()
+    if holder is None:
+        return JobActive(f"Another {type} of {identity.name} has just ended. Try again.")
+    return JobActive(
+        f"{holder} of {identity.name} is {holder.status}. Wait for it, or cancel it.",
+        holder_url=reverse("job", args=[identity.organization.slug, holder.number]),
+        holder_id=str(holder.pk),
+    )
+
+
+# ── what they leave behind ───────────────────────────────────────────────────────────────────────
+
+
+def keep_passed_test(job: Job, result: dict[str, Any]) -> None:
+    """After a CONNECTION_TEST that ran to its end: its lines, and the resources when all of it is well."""
+    if job.identity is None:
+        return
+    passed = not any(isinstance(one, dict) and one.get("outcome") == "fail" for one in _checks(result))
+    _keep_test(job, result, passed=passed)
+    busy = Job.objects.filter(
+        identity=job.identity, type=JobType.FETCH_RESOURCES, status__in=ACTIVE_STATUSES
+    ).exists()
+    if passed and not busy:
+        request_fetch(identity=job.identity, requested_by=job.requested_by)
+
+
+def keep_failed_test(job: Job, result: dict[str, Any]) -> None:
+    _keep_test(job, result, passed=False)
+
+
+def keep_fetch(job: Job, result: dict[str, Any]) -> None:
+    """After a FETCH_RESOURCES that ran to its end, perhaps with regions that failed."""
+    if job.identity is None:
+        return
+    _keep_fetch(job, complete=True, error="")
+    if job.started_at is not None:
+        forget_lists_not_seen_since(identity_id=job.identity.pk, at=job.started_at)
+
+
+def keep_failed_fetch(job: Job, result: dict[str, Any]) -> None:
+    _keep_fetch(job, complete=False, error=str(result.get("error") or ""))
+
+
+def _keep_test(job: Job, result: dict[str, Any], *, passed: bool) -> None:
+    if job.identity is not None:
+        identities.record_test(
+            identity_id=job.identity.pk, passed=passed, result=result, job=job, job_number=job.number
+        )
+        identities.announce(job.identity)
+
+
+def _keep_fetch(job: Job, *, complete: bool, error: str) -> None:
+    if job.identity is not None:
+        identities.record_fetch(
+            identity_id=job.identity.pk, complete=complete, error=error, job=job, job_number=job.number
+        )
+        identities.announce(job.identity)
+
+
+def _checks(result: dict[str, Any]) -> list[Any]:
+    checks = result.get("checks")
+    return checks if isinstance(checks, list) else []

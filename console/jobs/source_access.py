@@ -1,0 +1,13 @@
+"""What opens a job's private Git source, for its claim: sealed until then, and in no snapshot."""
+
+from typing import Any
+from uuid import UUID
+
+from console.jobs.models import Job
+from specs.variables import open_secret
+
+
+def source_access(job: Job, claim_id: UUID) -> dict[str, Any]:
+    """For a claim: see `hooks.claim_fields`. Nothing where the source is public, or no repository at all."""
+    credential = (job.config_snapshot.get("source") or {}).get("credential")
+    return {"source_token": open_secret(credential)} if credential else {}

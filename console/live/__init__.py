@@ -1,0 +1,1 @@
+"""Everything that is pushed: publishing on commit, the LISTEN bridge, the sockets' base."""

@@ -1,0 +1,17 @@
+"""How the rooms that need a connection of their own reach the database."""
+
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+
+def conninfo() -> str:
+    """The connection string of Django's default database, as it is now (tests change its name)."""
+    settings = connection.settings_dict
+    values = {
+        "dbname": settings["NAME"],
+        "user": settings["USER"],
+        "password": settings["PASSWORD"],
+        "host": settings["HOST"],
+        "port": settings["PORT"],
+    }
+    return make_conninfo("", **{key: str(value) for key, value in values.items() if value})

@@ -1,0 +1,100 @@
+"""The small parts that every page is made of: icons, and times that the browser keeps true."""
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.simple_tag
+@lru_cache(maxsize=256)  # a list has hundreds, of a dozen kinds
+def icon(name: str) -> SafeString:
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("icons.svg"), name
+    )
+
+
+@register.filter
+def ago(at: datetime | None) -> SafeString | str:
+    """How long ago, with the exact time on hover; `<relative-time>` keeps it true."""
+    if at is None:
+        return ""
+    return format_html(
+        '<relative-time><time datetime="{}" title="{}">{}</time></relative-time>',
+        at.isoformat(),
+        at.strftime("%-d %B %Y, %H:%M:%S UTC"),
+        age((timezone.now() - at).total_seconds()),
+    )
+
+
+@register.filter
+def clock(at: datetime) -> SafeString:
+    """The time of day; `<local-time>` says it in the reader's zone."""
+    return format_html(
+        '<local-time><time datetime="{}" title="{}">{}</time></local-time>',
+        at.isoformat(),
+        at.strftime("%-d %B %Y, %H:%M UTC"),
+        at.strftime("%H:%M UTC"),
+    )
+
+
+@register.filter
+def elapsed(since: datetime | None) -> SafeString | str:
+    """The time since then, counting; `<elapsed-time>` counts."""
+    if since is None:
+        return ""
+    seconds = max(0, int((timezone.now() - since).total_seconds()))
+    counted = f"{seconds} s" if seconds < 60 else duration(seconds)
+    return format_html('<elapsed-time since="{}">{}</elapsed-time>', since.isoformat(), counted)
+
+
+@register.simple_tag
+def took(begin: datetime | None, end: datetime | None) -> SafeString | str:
+    """The time between two moments; counting while there is no end; nothing while there is no beginning."""
+    if begin is None:
+        return ""
+    return elapsed(begin) if end is None else duration(end - begin)
+
+
+@register.filter
+def duration(value: timedelta | float | None) -> str:
+    """The same words as `duration` in relative-time.js."""
+    if value is None:
+        return ""
+    seconds = max(0.0, value.total_seconds() if isinstance(value, timedelta) else float(value))
+    if seconds < 0.005:
+        return "< 0.01 s"
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+@register.filter
+def until(at: datetime | None) -> SafeString | str:
+    """How long still, or how long ago it was."""
+    return ago(at)
+
+
+def age(seconds: float) -> str:
+    """The same words as `ago` in relative-time.js."""
+    if seconds <= -5:
+        return f"in {age(-seconds).removesuffix(' ago')}"
+    if seconds < 5:
+        return "just now"
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{int(seconds)} s ago"

@@ -1,0 +1,18 @@
+"""The names of what can be listened to. A topic says that something changed, never what."""
+
+from uuid import UUID
+
+
+def job(job_id: UUID) -> str:
+    """The job's row, or its log."""
+    return f"job:{job_id}"
+
+
+def organization(organization_id: UUID, what: str) -> str:
+    """A list of the organization's: `jobs`, `runners`, `specs` or `identities`."""
+    return f"organization:{organization_id}:{what}"
+
+
+def pool(pool_id: UUID) -> str:
+    """The pool may have work: held claim requests look again."""
+    return f"pool:{pool_id}"

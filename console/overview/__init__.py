@@ -1,0 +1,1 @@
+"""What is read across rooms: the dashboard, the list of Specs, search, and the first-run guide."""

@@ -1,0 +1,1 @@
+"""Reviewable plans: what a PLAN job found, and applying exactly that."""

@@ -1,0 +1,83 @@
+"""Approvals: how many a plan needs, who gave one that counts, and who may.
+
+An approval counts while it is bound to the plan's fingerprint, the plan still fits, and the person may still
+operate the spec. A new plan starts at zero.
+"""
+
+from dataclasses import dataclass
+
+from console.accounts.models import Membership, Role, User
+from console.errors import GateClosed
+from console.plans.guard import guard_reasons
+from console.plans.models import Approval, Plan
+from console.plans.staleness import staleness_of
+
+APPROVERS = (Role.OPERATOR, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalStanding:
+    """How far a plan's approvals are."""
+
+    needed: int
+    given: list[Approval]
+    #: Given once, and withdrawn since by what changed.
+    void: list[Approval]
+    #: Who may still give one.
+    may_approve: list[User]
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.needed - len(self.given))
+
+
+def approvals_needed(plan: Plan) -> int:
+    """The spec's own number where it is protected, and what its gates ask for."""
+    spec = plan.spec
+    by_gates = max((gate.get("count", 1) for gate in spec.gates if gate["kind"] == "approval"), default=0)
+    if not spec.protected:
+        return by_gates
+    return max(by_gates, spec.required_approvals, 1 if guard_reasons(plan) else 0)
+
+
+def approval_standing(plan: Plan) -> ApprovalStanding:
+    operators = _operators(plan)
+    still_fits = plan.spent_by_id is not None or staleness_of(plan) is None
+    given: list[Approval] = []
+    void: list[Approval] = []
+    for approval in plan.approvals.select_related("approved_by").order_by("approved_at"):
+        counts = still_fits and approval.fingerprint == plan.fingerprint and approval.approved_by in operators
+        (given if counts else void).append(approval)
+    done = {approval.approved_by_id for approval in given}
+    asked = plan.job.requested_by_id
+    return ApprovalStanding(
+        needed=approvals_needed(plan),
+        given=given,
+        void=void,
+        may_approve=[person for person in operators if person.pk not in done and person.pk != asked],
+    )
+
+
+def require_approvals(plan: Plan) -> None:
+    """Refuse while people are missing who said yes to exactly this plan."""
+    if not approvals_needed(plan):
+        return
+    standing = approval_standing(plan)
+    if standing.missing:
+        asked = plan.job.requested_by
+        who = f"An operator other than {asked}" if asked else "An operator"
+        raise GateClosed(
+            f"Plan {plan.number} has {len(standing.given)} of {standing.needed} approvals. "
+            f"{who} can approve it.",
+            gate="approval",
+            approvals_given=len(standing.given),
+            approvals_needed=standing.needed,
+        )
+
+
+def _operators(plan: Plan) -> list[User]:
+    """Everybody who may operate the plan's organization, by name."""
+    memberships = Membership.objects.filter(
+        organization_id=plan.organization_id, role__in=APPROVERS, user__is_active=True
+    )
+    return [one.user for one in memberships.select_related("user").order_by("user__username")]

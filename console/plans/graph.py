@@ -1,0 +1,286 @@
+"""The graph of a plan's resources: who needs whom, at the finest grain that a person can still read.
+
+Edges come from the references in the configuration, and from the dependencies that the state remembers.
+Terraform's JSON leaves locals out: what is reached only through a local shows once it is in the state.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from console.state.resources import instances
+
+#: More boxes or lines than this are a carpet, not a picture: the next coarser grain is drawn.
+MAX_NODES = 300
+MAX_EDGES = 600
+
+#: `[0]` and `["a.b"]`, the part of an address that tells instances apart.
+INDEX = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
+
+#: From fine to coarse: every instance, every resource of the configuration, every type of a module, modules.
+GRAINS = ("instance", "resource", "type", "module")
+
+ROOT = "root module"
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A resource of the plan, as far as the graph needs it."""
+
+    address: str
+    module: str
+    type: str
+    action: str
+
+    def key(self, grain: str) -> str:
+        """Which box it is in. The same as `keyOf` in resource-graph.js."""
+        if grain == "instance":
+            return self.address
+        if grain == "resource":
+            return without_indexes(self.address)
+        module = without_indexes(self.module)
+        if grain == "type":
+            return f"{module}.{self.type}" if module else self.type
+        return ".".join(module.split(".")[:2]) or ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box of the picture, with the resources that are in it."""
+
+    key: str
+    actions: dict[str, int]
+    count: int
+    needs: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    grain: str
+    boxes: list[Box]
+    #: (needed first, needs it), by key; what follows from other edges is left out.
+    edges: list[Pair]
+
+
+def graph_of(members: list[Member], document: dict[str, Any]) -> Graph:
+    """Of a plan."""
+    return _fitting(members, dependencies(document))
+
+
+def graph_of_state(content: dict[str, Any]) -> Graph:
+    """Of everything in a state, as something that destroys it goes through it."""
+    managed = [one for one in instances(content) if not one.is_data]
+    needs = {
+        (without_indexes(needed), without_indexes(one.address))
+        for one in managed
+        for needed in one.depends_on
+    }
+    return _fitting([Member(one.address, one.module, one.type, "delete") for one in managed], needs)
+
+
+def _fitting(members: list[Member], needs: set[Pair]) -> Graph:
+    """The finest grain that can still be read."""
+    for grain in GRAINS:
+        graph = _at_grain(grain, members, needs)
+        if len(graph.boxes) <= MAX_NODES and len(graph.edges) <= MAX_EDGES:
+            break
+    return graph
+
+
+def without_indexes(address: str) -> str:
+    return INDEX.sub("", address)
+
+
+# What needs what
+
+
+def dependencies(document: dict[str, Any]) -> set[Pair]:
+    """(needed, needing) of resources as they are written in the configuration."""
+    root = (document.get("configuration") or {}).get("root_module") or {}
+    found = set(_Module("", root, None, {}).dependencies())
+    prior = ((document.get("prior_state") or {}).get("values") or {}).get("root_module") or {}
+    return found | set(_remembered(prior))
+
+
+def _remembered(module: dict[str, Any]) -> Iterator[Pair]:
+    for resource in module.get("resources") or []:
+        for needed in resource.get("depends_on") or []:
+            yield without_indexes(needed), without_indexes(resource["address"])
+    for child in module.get("child_modules") or []:
+        yield from _remembered(child)
+
+
+class _Module:
+    """A module of the configuration, which resolves what its expressions refer to."""
+
+    def __init__(
+        self, path: str, body: dict[str, Any], parent: "_Module | None", inputs: dict[str, Any]
+    ) -> None:
+        self.path, self.parent, self.inputs = path, parent, inputs
+        self.outputs = body.get("outputs") or {}
+        self.resources = {resource["address"]: resource for resource in body.get("resources") or []}
+        self.children = {
+            name: _Module(
+                f"{self._prefix}module.{name}", call.get("module") or {}, self, call.get("expressions") or {}
+            )
+            for name, call in (body.get("module_calls") or {}).items()
+        }
+        self._calls = body.get("module_calls") or {}
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.path}." if self.path else ""
+
+    def dependencies(self, inherited: frozenset[str] = frozenset()) -> Iterator[Pair]:
+        for address, resource in self.resources.items():
+            if resource.get("mode") != "managed":
+                continue
+            for needed in inherited | self._needs(resource, frozenset()):
+                yield needed, self._prefix + address
+        for name, child in self.children.items():
+            call = self._calls[name]
+            waits_for = self._resolve(call.get("depends_on") or [], frozenset())
+            yield from child.dependencies(inherited | waits_for)
+
+    def _needs(self, resource: dict[str, Any], seen: frozenset[str]) -> frozenset[str]:
+        parts = [resource.get(key) for key in ("expressions", "count_expression", "for_each_expression")]
+        return self._resolve([*_references(parts), *(resource.get("depends_on") or [])], seen)
+
+    def _resolve(self, references: list[str], seen: frozenset[str]) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        for reference in references:
+            found |= self._resolve_one(reference, seen)
+        return found
+
+    def _resolve_one(self, reference: str, seen: frozenset[str]) -> frozenset[str]:
+        place = f"{self.path}|{reference}"
+        if place in seen:
+            return frozenset()
+        seen |= {place}
+        match without_indexes(reference).split("."):
+            case ["var", name, *_]:
+                return self._input(name, seen)
+            case ["module", name, output, *_] if name in self.children:
+                child = self.children[name]
+                expression = (child.outputs.get(output) or {}).get("expression")
+                return child._resolve(_references(expression), seen)
+            case ["module", name] if name in self.children:
+                return self.children[name]._everything()
+            case ["data", type, name, *_]:
+                source = self.resources.get(f"data.{type}.{name}")
+                return self._needs(source, seen) if source else frozenset()
+            case [type, name, *_] if f"{type}.{name}" in self.resources:
+                return frozenset({f"{self._prefix}{type}.{name}"})
+        return frozenset()
+
+    def _input(self, name: str, seen: frozenset[str]) -> frozenset[str]:
+        if self.parent is None or name not in self.inputs:
+            return frozenset()
+        return self.parent._resolve(_references(self.inputs[name]), seen)
+
+    def _everything(self) -> frozenset[str]:
+        own = frozenset(
+            self._prefix + address for address, one in self.resources.items() if one.get("mode") == "managed"
+        )
+        return own.union(*(child._everything() for child in self.children.values()))
+
+
+def _references(expression: Any) -> list[str]:
+    """Every reference of an expression, of its blocks too."""
+    if isinstance(expression, list):
+        return [reference for part in expression for reference in _references(part)]
+    if not isinstance(expression, dict):
+        return []
+    # After `module.m.out` Terraform lists `module.m` too; only in depends_on does that mean all of it.
+    found = [one for one in expression.get("references") or [] if not _is_bare_module(one)]
+    for key, part in expression.items():
+        if key not in ("references", "constant_value"):
+            found += _references(part)
+    return found
+
+
+def _is_bare_module(reference: str) -> bool:
+    return reference.startswith("module.") and without_indexes(reference).count(".") == 1
+
+
+# The picture's boxes and lines
+
+
+def _at_grain(grain: str, members: list[Member], needs: set[Pair]) -> Graph:
+    boxes: dict[str, list[Member]] = defaultdict(list)
+    by_resource: dict[str, set[str]] = defaultdict(set)
+    for member in members:
+        boxes[member.key(grain)].append(member)
+        by_resource[without_indexes(member.address)].add(member.key(grain))
+    edges = set()
+    for needed, needing in needs:
+        for one in by_resource.get(needed, ()):
+            for other in by_resource.get(needing, ()):
+                if one != other and (grain != "instance" or _same_module(one, other)):
+                    edges.add((one, other))
+        if len(edges) > MAX_EDGES * 50 and grain != GRAINS[-1]:
+            break  # far too many: the caller takes the next grain
+    kept = _reduced(sorted(boxes), edges) if len(boxes) <= MAX_NODES else sorted(edges)
+    return Graph(grain, [_box(key, boxes[key], kept) for key in sorted(boxes)], kept)
+
+
+def _box(key: str, members: list[Member], edges: list[Pair]) -> Box:
+    actions: dict[str, int] = defaultdict(int)
+    for member in members:
+        actions[member.action] += 1
+    return Box(key, dict(actions), len(members), [one for one, other in edges if other == key])
+
+
+def _same_module(one: str, other: str) -> bool:
+    """Instances of a module that is there several times need only those of their own copy."""
+    for mine, theirs in zip(_steps(one), _steps(other), strict=False):
+        if without_indexes(mine) != without_indexes(theirs):
+            return True
+        if mine != theirs:
+            return False
+    return True
+
+
+def _steps(address: str) -> list[str]:
+    """`module.a["x"]` and the like, in order."""
+    return re.findall(r'module\.[^.\[]+(?:\[(?:\d+|"(?:[^"\\]|\\.)*")\])?', address)
+
+
+def _reduced(keys: list[str], edges: set[Pair]) -> list[Pair]:
+    """Without the lines that follow from others, as far as there is an order at all."""
+    after: dict[str, set[str]] = {key: set() for key in keys}
+    for one, other in edges:
+        after[one].add(other)
+    order = _topological(keys, after)
+    if order is None:
+        return sorted(edges)
+    index = {key: position for position, key in enumerate(order)}
+    reach = dict.fromkeys(keys, 0)  # what can be reached, one bit for each
+    kept = []
+    for key in reversed(order):
+        for other in sorted(after[key], key=index.__getitem__):
+            if not reach[key] >> index[other] & 1:
+                kept.append((key, other))
+                reach[key] |= reach[other] | 1 << index[other]
+    return sorted(kept)
+
+
+def _topological(keys: list[str], after: dict[str, set[str]]) -> list[str] | None:
+    waiting = dict.fromkeys(keys, 0)
+    for others in after.values():
+        for other in others:
+            waiting[other] += 1
+    ready = [key for key in keys if not waiting[key]]
+    order: list[str] = []
+    while ready:
+        key = ready.pop()
+        order.append(key)
+        for other in after[key]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                ready.append(other)
+    return order if len(order) == len(keys) else None

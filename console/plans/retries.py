@@ -1,0 +1,96 @@
+"""Going on with what ended part-way: the reviewed plan is spent, and what is left must be a part of it."""
+
+from typing import Any
+from uuid import UUID
+
+from console.errors import Conflict, GateClosed, PlanStale
+from console.jobs.lifecycle import POLICIES, SUCCESS
+from console.jobs.models import Job
+from console.jobs.services import require_unprotected
+from console.plans.expiry import require_unexpired
+from console.plans.models import Plan
+from runner.protocol import JobType, RetriedPlan, ReviewedChange
+
+#: The types that apply a plan.
+APPLYING = (JobType.DEPLOY, JobType.DESTROY)
+
+#: Why a retry ended without applying anything: a runner's error code.
+REVIEW_NEEDED = "review_needed"
+
+
+def reviewed_plan_of(job: Job) -> Plan | None:
+    """The plan that a retry goes on with: the one that the first job of its chain applied."""
+    earlier = job.retry_of
+    while earlier is not None and earlier.plan_id is None:
+        earlier = earlier.retry_of
+    return earlier.plan if earlier is not None else None
+
+
+def require_retry_makes_sense(job: Job) -> None:
+    """Refuse to try again what did its work, never began, was overtaken, or has expired."""
+    if job.type == JobType.DEPLOY and job.spec is not None:
+        require_unexpired(job.spec)
+    if job.status == SUCCESS:
+        raise Conflict(f"{job} succeeded: there is nothing left of it. Plan again to see what would change.")
+    if job.plan is None and reviewed_plan_of(job) is None:
+        return _require_may_destroy(job)
+    if job.plan is not None and job.plan.spent_by_id != job.pk:
+        raise Conflict(f"{job} never began, so there is nothing to go on with. {_instead(job.plan)}")
+    later = _later_change(job)
+    if later is not None:
+        raise PlanStale(f"{later} ran since, so what {job} left is no longer what is missing. Plan again.")
+
+
+def require_reviewed(job: Job) -> None:
+    """Right before the start: a job without a plan of its own goes on with one that was reviewed."""
+    if job.type == JobType.DEPLOY and job.spec is not None:
+        require_unexpired(job.spec)
+    if reviewed_plan_of(job) is not None:
+        return
+    if job.type == JobType.DEPLOY:
+        raise PlanStale("This DEPLOY names no plan. Plan again, then apply.")
+    _require_may_destroy(job)
+
+
+def retried_plan(job: Job, claim_id: UUID) -> dict[str, Any]:
+    """What a retry's claim says about the plan that was reviewed."""
+    if job.type not in APPLYING or job.plan_id is not None or job.retry_of_id is None:
+        return {}
+    plan = reviewed_plan_of(job)
+    if plan is None:
+        return {}
+    rows = plan.rows.filter(drifted=False).order_by("position")
+    changes = [
+        ReviewedChange(address=address, action=action, deposed=bool(deposed))
+        for address, action, deposed in rows.values_list("address", "action", "body__deposed")
+    ]
+    lock = plan.files.provider_lock
+    return {"retry": RetriedPlan(plan_number=plan.number, provider_lock=lock, changes=changes)}
+
+
+def may_leave_a_plan(job: Job) -> bool:
+    """Which jobs upload a plan: every PLAN, and a retry whose rest has to be reviewed."""
+    return job.type == JobType.PLAN or (
+        job.type in APPLYING and job.plan_id is None and bool(job.retry_of_id)
+    )
+
+
+def _require_may_destroy(job: Job) -> None:
+    """A DESTROY without a plan was confirmed by name, which is enough for a spec that is not protected."""
+    if job.type == JobType.DEPLOY or job.spec is None:
+        raise GateClosed(f"{job} applied no plan that could be gone on with. Plan again, then apply.")
+    require_unprotected(job.spec)
+
+
+def _instead(plan: Plan) -> str:
+    if plan.spent_by_id is None:
+        return f"Plan {plan.number} is unspent: apply it again."
+    return f"Plan {plan.number} was applied by {plan.spent_by}."
+
+
+def _later_change(job: Job) -> Job | None:
+    """A job that may have changed the same infrastructure after this one."""
+    changing = [type for type, policy in POLICIES.items() if policy.changes_infrastructure]
+    later = Job.objects.filter(spec=job.spec, pk__gt=job.pk, type__in=changing, started_at__isnull=False)
+    # A retry that ended with a plan to review has changed nothing.
+    return later.exclude(error_code=REVIEW_NEEDED).order_by("pk").first()

@@ -1,0 +1,304 @@
+"""How a plan reads: its sentence, its glyphs, and values before and after."""
+
+import json
+import re
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from console.plans.changes import MASK, MASK_CHANGED, UNKNOWN
+
+register = template.Library()
+
+#: The same glyphs everywhere, also in resource-progress.js.
+GLYPHS = {
+    "create": "+",
+    "update": "~",
+    "replace": "±",
+    "delete": "−",
+    "import": "←",
+    "move": "→",
+    "read": "↓",
+    "forget": "⊘",
+    "noop": "=",
+}
+
+HEADINGS = {
+    "delete": "Destroy",
+    "replace": "Replace",
+    "forget": "Forget, and leave as it is",
+    "update": "Change in place",
+    "create": "Add",
+    "import": "Import",
+    "move": "Move",
+    "read": "Read",
+}
+
+DEEDS = (
+    ("destroy", "destroys"),
+    ("replace", "replaces"),
+    ("change", "changes"),
+    ("add", "adds"),
+    ("import", "imports"),
+    ("move", "moves"),
+)
+RISKY = (("destroy", "DESTROYED"), ("replace", "REPLACED"))
+CALM = (("add", "added"), ("change", "changed in place"), ("import", "imported"), ("move", "moved"))
+COUNTED = (
+    ("destroy", "delete", "to destroy"),
+    ("replace", "replace", "to replace"),
+    ("change", "update", "to change"),
+    ("add", "create", "to add"),
+    ("import", "import", "to import"),
+    ("move", "move", "to move"),
+)
+
+NOTHING = "Nothing will change: the infrastructure is as the Spec describes it."
+
+#: A collection that is shorter is shown on one line.
+ONE_LINE_CHARS = 80
+
+#: What fits on the line of a change that is not open.
+MAX_PREVIEW = 240
+
+#: More of a value than this helps nobody; the raw plan has all of it.
+MAX_CHARS = 2_000
+
+#: Made once: `json.dumps` makes one for each call, which takes as long as encoding a small value.
+AS_JSON = json.JSONEncoder(ensure_ascii=False)
+
+#: Marks that reorder text would let a value show as another: shown, not obeyed.
+REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+@register.simple_tag
+@lru_cache(maxsize=64)
+def glyph(action: str) -> SafeString:
+    return format_html('<span class="glyph {}" aria-hidden="true">{}</span>', action, GLYPHS.get(action, "="))
+
+
+@register.filter
+def heading(action: str) -> str:
+    return HEADINGS.get(action, action.capitalize())
+
+
+@register.simple_tag
+def verdict(summary: dict[str, int]) -> str:
+    """What will happen, in a sentence; what cannot be undone comes first."""
+    risky = [(summary.get(key, 0), word) for key, word in RISKY if summary.get(key)]
+    calm = [(summary.get(key, 0), word) for key, word in CALM if summary.get(key)]
+    if not risky and not calm:
+        return NOTHING
+    sentences = []
+    if risky:
+        sentences.append(_sentence([(count, _alarming(word)) for count, word in risky], noun=True))
+    if calm:
+        sentences.append(_sentence(calm, noun=not risky))
+    return format_html_join(" ", "{}", ((sentence,) for sentence in sentences))
+
+
+@register.simple_tag
+def counts(summary: dict[str, int] | None) -> SafeString:
+    """The numbers of a plan as glyph and figure, without those that are nought."""
+    numbers = summary or {}
+    found = [(glyph(action), numbers[key], word) for key, action, word in COUNTED if numbers.get(key)]
+    if not found:
+        return format_html('<span class="soft">{}</span>', "no changes")
+    return format_html('<span class="counts">{}</span>', format_html_join("", "<span>{}{} {}</span>", found))
+
+
+@register.simple_tag
+def done(summary: dict[str, int] | None) -> str:
+    """What an apply did, in words, without what is nought."""
+    words = (("add", "added"), ("change", "changed"), ("replace", "replaced"), ("destroy", "destroyed"))
+    found = [f"{count} {word}" for key, word in words if (count := (summary or {}).get(key))]
+    return ", ".join(found) or "nothing had to change"
+
+
+@register.filter
+def change_count(count: int) -> str:
+    return "1 change" if count == 1 else f"{count} changes"
+
+
+@register.simple_tag
+def deed(summary: dict[str, int]) -> str:
+    """What applying does, as the end of a sentence: «destroys 1 and adds 2 resources»."""
+    found = [(summary[key], f"{verb} {summary[key]}") for key, verb in DEEDS if summary.get(key)]
+    if not found:
+        return "writes the outputs and changes no resource"
+    *most, last = [words for _, words in found]
+    noun = "resource" if found[-1][0] == 1 else "resources"
+    return f"{', '.join(most)} and {last} {noun}" if most else f"{last} {noun}"
+
+
+#: Texts rather than templates or `format_html`: a page has hundreds of attributes. Each value passes `_text`.
+ARROW = '<td class="arrow" aria-hidden="true">→</td>'
+FORCES = '<span class="forces">forces the replacement</span>'
+TWO_HEADS = '<th>Before</th><th class="arrow"><span class="visually-hidden">becomes</span></th><th>After</th>'
+
+
+@register.simple_tag
+def attribute_table(change: dict[str, Any]) -> SafeString:
+    """Every attribute that changes: before and after, or the one side that there is."""
+    attributes, action = change["attributes"], change["action"]
+    if not attributes:
+        return SafeString('<p class="soft card-body">No attribute changes.</p>')
+    if action == "create":
+        rows = [f'<tr>{_named(one)}<td data-label="">{_after(one)}</td></tr>' for one in attributes]
+        return _table("<col>", ' class="visually-hidden"', "<th>After</th>", rows)
+    if action == "delete":
+        rows = [
+            f'<tr>{_named(one)}<td class="before" data-label="before">{_before(one)}</td></tr>'
+            for one in attributes
+        ]
+        return _table("<col>", ' class="visually-hidden"', "<th>Before</th>", rows)
+    rows = [
+        f'<tr>{_named(one)}<td class="before" data-label="before">{_before(one)}</td>{ARROW}'
+        f'<td data-label="after">{_after(one)}</td></tr>'
+        for one in attributes
+    ]
+    return _table('<col><col class="arrow"><col>', "", TWO_HEADS, rows)
+
+
+def _table(columns: str, head: str, heads: str, rows: list[str]) -> SafeString:
+    return SafeString(
+        f'<table class="attributes"><colgroup><col class="name">{columns}</colgroup>'
+        f"<thead{head}><tr><th>Attribute</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _named(attribute: dict[str, Any]) -> str:
+    return f"<td>{_text(attribute['name'])}{FORCES if attribute['forces_replacement'] else ''}</td>"
+
+
+@register.simple_tag
+def before(attribute: dict[str, Any]) -> SafeString:
+    return SafeString(_before(attribute))
+
+
+@register.simple_tag
+def after(attribute: dict[str, Any]) -> SafeString:
+    return SafeString(_after(attribute))
+
+
+@register.filter
+def value(given: Any) -> SafeString:
+    """A value as it would be written in a configuration."""
+    return SafeString(_value(_clipped(_written(given))))
+
+
+def _before(attribute: dict[str, Any]) -> str:
+    if attribute["before"] is None:
+        return ""
+    if attribute["before"] == MASK:
+        return _special(MASK)
+    return _compared(attribute["before"], attribute["after"])
+
+
+def _after(attribute: dict[str, Any]) -> str:
+    if attribute["after_unknown"]:
+        return _special(UNKNOWN)
+    if attribute["after"] is None:
+        return ""
+    if attribute["after"] in (MASK, MASK_CHANGED):
+        return _special(attribute["after"])
+    return _compared(attribute["after"], attribute["before"])
+
+
+def _text(text: str) -> str:
+    """The only way of a value into the page."""
+    return escape(harmless(text))
+
+
+def _value(text: str) -> str:
+    return f'<span class="value">{_text(text)}</span>'
+
+
+@register.filter
+def shown_value(given: Any) -> str:
+    """An output as people want to read it: a text without its quotes, a small collection on one line."""
+    return harmless(_clipped(given if isinstance(given, str) else _written(given)))
+
+
+@register.filter
+def is_long(given: Any) -> bool:
+    """Whether only a part of it is shown, and it is too long to stand in the page to be copied."""
+    return len(plain_value(given)) > MAX_CHARS
+
+
+@register.filter
+def preview(attributes: list[dict[str, Any]]) -> str:
+    """The values of a change that are known, on one line, for those who read without opening it."""
+    known = [one for one in attributes if one["after"] is not None and not one["after_unknown"]]
+    told = [one for one in known if one["after"] not in (MASK, MASK_CHANGED)]
+    shown: list[str] = []
+    for one in told:
+        if sum(map(len, shown)) > MAX_PREVIEW:
+            break
+        shown.append(f"{one['name']} = {_clipped(_line(one['after']))}")
+    return harmless(", ".join(shown))[:MAX_PREVIEW]
+
+
+@register.filter
+def plain_value(given: Any) -> str:
+    """The value itself, to be copied: a text without its quotes."""
+    return given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+
+
+@register.filter
+def harmless(text: str) -> str:
+    return text if text.isascii() else REORDERING.sub(lambda mark: f"<U+{ord(mark.group()):X}>", text)
+
+
+def _clipped(text: str) -> str:
+    if len(text) <= MAX_CHARS:
+        return text
+    return f"{text[:MAX_CHARS]} … ({len(text) - MAX_CHARS:,} more characters)"
+
+
+def _line(given: Any) -> str:
+    return AS_JSON.encode(given)
+
+
+def _written(given: Any) -> str:
+    """Texts of several lines as they are, small collections on one line, larger ones on several."""
+    if isinstance(given, str) and "\n" in given:
+        return given
+    line = _line(given)
+    if len(line) < ONE_LINE_CHARS or not isinstance(given, dict | list):
+        return line
+    return json.dumps(given, indent=2, ensure_ascii=False)
+
+
+def _compared(shown: Any, other: Any) -> str:
+    """The value, with those of its lines marked that the other side does not have."""
+    text = _clipped(_written(shown))
+    if "\n" not in text or other is None:
+        return _value(text)
+    lines, others = text.split("\n"), set(_clipped(_written(other)).split("\n"))
+    marked = [f'<span class="{"" if line in others else "differs"}">{_text(line)}</span>' for line in lines]
+    return f'<span class="value">{chr(10).join(marked)}</span>'
+
+
+def _alarming(word: str) -> SafeString:
+    return format_html('<strong class="risk">{}</strong>', word)
+
+
+def _special(words: str) -> str:
+    return f'<span class="value special">{_text(words)}</span>'
+
+
+def _sentence(counted: list[tuple[int, str]], *, noun: bool) -> SafeString:
+    """«2 resources will be added, 1 changed in place and 1 moved.»"""
+    clauses = [format_html("{} {}", number, word) for number, word in counted]
+    number, word = counted[0]
+    thing = ("resource " if number == 1 else "resources ") if noun else ""
+    clauses[0] = format_html("{} {}will be {}", number, thing, word)
+    *most, last = clauses
+    if not most:
+        return format_html("{}.", last)
+    return format_html("{} and {}.", format_html_join(", ", "{}", ((clause,) for clause in most)), last)

@@ -1,0 +1,1 @@
+"""Runners, their pools, their registration and their credentials."""

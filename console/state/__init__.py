@@ -1,0 +1,1 @@
+"""Terraform's state: the HTTP backend, its versions and its locks."""

@@ -1,0 +1,140 @@
+"""The state API for people and programs. Terraform itself speaks to `wire`."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.accounts.authentication import person
+from console.accounts.models import Role
+from console.state import access, services
+from console.state.backends import backend_document, choose_backend, environment_of
+from console.state.locks import force_unlock, held_lock, holder_name, lock_document
+from console.state.lost import abandoned_locks
+from console.state.models import Backend, BackendKind, StateVersion
+from console.state.selectors import versions_of
+from specs.models import Spec
+
+#: How many versions one answer lists; `before` asks for older ones.
+LISTED = 100
+
+
+class StateVersionSerializer(serializers.ModelSerializer[StateVersion]):
+    author = serializers.CharField(source="author.username", default=None)
+
+    class Meta:
+        model = StateVersion
+        fields = (
+            "serial", "lineage", "terraform_version", "resource_count", "size_bytes", "sha256", "origin",
+            "job", "author", "restored_serial", "created_at",
+        )  # fmt: skip
+
+
+class StateView(APIView):
+    class StateQuery(serializers.Serializer[Any]):
+        before = serializers.IntegerField(min_value=0, required=False, help_text="Only older serials.")
+
+    @extend_schema(parameters=[StateQuery], responses={200: dict[str, Any]})
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """Where a Spec's state is, who holds its lock, and its versions, newest first."""
+        query = _valid(self.StateQuery(data=request.query_params))
+        return Response(_described(access.state_by_id(request.user, spec_id), before=query.get("before")))
+
+
+class NamedStateView(APIView):
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: Request, slug: str, spec_slug: str) -> Response:
+        """The same for a Spec that is known by its name."""
+        return Response(_described(access.state_to_view(request.user, slug, spec_slug)))
+
+
+class UnlockView(APIView):
+    class UnlockRequest(serializers.Serializer[Any]):
+        lock_id = serializers.CharField(max_length=100)
+
+    @extend_schema(request=UnlockRequest, responses={200: dict[str, Any]})
+    def post(self, request: Request, spec_id: UUID) -> Response:
+        """Take exactly this lock away: one's own as an operator, anybody's as an admin."""
+        spec = access.state_by_id(request.user, spec_id, Role.OPERATOR)
+        access.require_may_unlock(person(request), spec)
+        lock_id = _valid(self.UnlockRequest(data=request.data))["lock_id"]
+        force_unlock(spec=spec, unlocked_by=person(request), lock_id=lock_id)
+        return Response(_described(spec))
+
+
+class RollBackView(APIView):
+    class RollBackRequest(serializers.Serializer[Any]):
+        confirmation = serializers.CharField(max_length=100, help_text="The Spec's name.")
+
+    @extend_schema(request=RollBackRequest, responses={201: StateVersionSerializer})
+    def post(self, request: Request, spec_id: UUID, serial: int) -> Response:
+        """Make an older version the newest again, as a new version with a higher serial. Admins only."""
+        version = services.roll_back(
+            spec=access.state_by_id(request.user, spec_id, Role.ADMIN),
+            serial=serial,
+            confirmation=_valid(self.RollBackRequest(data=request.data))["confirmation"],
+            requested_by=person(request),
+        )
+        return Response(StateVersionSerializer(version).data, status=201)
+
+
+class BackendView(APIView):
+    class BackendRequest(serializers.Serializer[Any]):
+        kind = serializers.ChoiceField(choices=BackendKind.choices)
+        settings = serializers.DictField(default=dict)
+        environment = serializers.DictField(
+            child=serializers.CharField(), required=False, help_text="Sealed; absent: what is sealed stays."
+        )
+        state_was_moved = serializers.BooleanField(default=False)
+
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """Where the Spec's next job will keep its state, and the names of what is sealed for it."""
+        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
+        own = Backend.objects.filter(spec=spec).first()
+        names = sorted(environment_of(own)) if own else []
+        return Response({**backend_document(spec), "environment": names})
+
+    @extend_schema(request=BackendRequest, responses={200: dict[str, Any]})
+    def put(self, request: Request, spec_id: UUID) -> Response:
+        """Keep the Spec's state there from its next job on. State does not move by itself."""
+        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
+        chosen = _valid(self.BackendRequest(data=request.data))
+        choose_backend(
+            organization=spec.organization,
+            spec=spec,
+            chosen_by=person(request),
+            **{"environment": None, **chosen},
+        )
+        return Response(backend_document(spec))
+
+
+def _described(spec: Spec, *, before: int | None = None) -> dict[str, Any]:
+    address = f"{settings.SLIPWAY_PUBLIC_URL}/api/state/{spec.pk}"
+    held = held_lock(spec)
+    lock = held and {
+        "id": held.lock_id,
+        "holder": holder_name(held),
+        "document": lock_document(held),
+        "locked_at": held.locked_at,
+        "abandoned": held in abandoned_locks(),
+    }
+    return {
+        "spec": spec.pk,
+        "name": spec.name,
+        "backend": backend_document(spec),
+        "address": address,
+        "lock_address": f"{address}/lock",
+        "lock": lock,
+        "versions": StateVersionSerializer(versions_of(spec, before=before, limit=LISTED), many=True).data,
+    }
+
+
+def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

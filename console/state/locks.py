@@ -1,0 +1,157 @@
+"""The lock on one spec's state: taken, given back, taken away, and what is known of whoever holds it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from console.accounts.models import User
+from console.audit.services import record
+from console.errors import InvalidMessage, StateLocked
+from console.jobs.models import Attempt
+from console.live import topics
+from console.live.publish import publish_on_commit
+from console.state.models import StateLock
+from console.state.writers import Writer
+from specs.models import Spec
+
+
+def lock_state(*, spec: Spec, info: dict[str, Any], writer: Writer) -> None:
+    """Take the lock, or refuse with the document of whoever holds it. Taking it twice is the same lock."""
+    lock_id = str(info.get("ID", ""))
+    if not 0 < len(lock_id) <= 100:
+        raise InvalidMessage("ID: the lock document has none, or one of more than 100 characters")
+    try:
+        with transaction.atomic():
+            writer.require_claim()
+            _create(spec, lock_id, info, writer)
+    except IntegrityError as error:
+        held = held_lock(spec)
+        if held is None or held.lock_id != lock_id or not writer.holds(held):
+            raise locked_by(held) from error
+
+
+def unlock_state(*, spec: Spec, lock_id: str, writer: Writer) -> None:
+    """Give one's own lock back. What is not locked is fine; somebody else's lock is not."""
+    held = held_lock(spec)
+    if held is None:
+        return
+    if held.lock_id != lock_id or not writer.holds(held):
+        raise locked_by(held)
+    if StateLock.objects.filter(spec=spec, lock_id=lock_id).delete()[0]:
+        _announce(spec)
+
+
+def force_unlock(*, spec: Spec, unlocked_by: User, lock_id: str | None = None) -> None:
+    """Take the lock away from whoever holds it. With an id, only if it is still that lock."""
+    with transaction.atomic():
+        held = StateLock.objects.select_for_update(of=("self",)).filter(spec=spec).first()
+        if held is None:
+            return
+        if lock_id is not None and held.lock_id != lock_id:
+            raise locked_by(held)
+        record(
+            organization=spec.organization,
+            actor=unlocked_by,
+            action="state.force_unlocked",
+            target=spec,
+            lock_id=held.lock_id,
+            holder=holder_name(held),
+            held_seconds=round((timezone.now() - held.locked_at).total_seconds()),
+        )
+        held.delete()
+        _announce(spec)
+
+
+def release_abandoned(*, lock: StateLock, because: str) -> bool:
+    """Release a lock whose attempt is over and has changed nothing; False when somebody was quicker."""
+    with transaction.atomic():
+        released = StateLock.objects.filter(
+            spec=lock.spec_id, lock_id=lock.lock_id, claim_id=lock.claim_id
+        ).delete()[0]
+        if released:
+            record(
+                organization=lock.spec.organization,
+                actor=None,
+                action="state.lock_released",
+                target=lock.spec,
+                lock_id=lock.lock_id,
+                because=because,
+            )
+            _announce(lock.spec)
+    return bool(released)
+
+
+@contextmanager
+def held_for_a_moment(*, spec: Spec, user: User, operation: str) -> Iterator[None]:
+    """Hold the lock within the open transaction: whoever wants it meanwhile waits for the commit."""
+    lock_id = str(uuid4())
+    writer = Writer(user=user)
+    lock_state(spec=spec, info={"ID": lock_id, "Operation": operation, "Who": str(user)}, writer=writer)
+    yield
+    StateLock.objects.filter(spec=spec, lock_id=lock_id).delete()
+
+
+def held_lock(spec: Spec) -> StateLock | None:
+    return StateLock.objects.select_related("spec__organization", "job", "user").filter(spec=spec).first()
+
+
+def locked_by(held: StateLock | None) -> StateLocked:
+    if held is None:
+        return StateLocked("The state was locked a moment ago. Try again.", holder={})
+    return StateLocked(
+        f"The state of {held.spec.name} is locked by {holder_name(held)} since "
+        f"{held.locked_at:%Y-%m-%d %H:%M:%S} UTC, for {operation_of(held)}.",
+        holder=lock_document(held),
+    )
+
+
+def lock_document(held: StateLock) -> dict[str, Any]:
+    """Terraform's own document; where its `Info` is empty, it says who holds the lock here."""
+    document: dict[str, Any] = held.info
+    return document | {"Info": document.get("Info") or holder_name(held)}
+
+
+def holder_name(held: StateLock) -> str:
+    """«DEPLOY #12 on runner eu-1», or a person's name and machine."""
+    if held.job is not None:
+        runner = runner_of(held)
+        return f"{held.job} on runner {runner}" if runner else str(held.job)
+    name = held.user.get_username() if held.user else "somebody"
+    where = str(held.info.get("Who", ""))
+    return f"{name} ({where})" if where and where != name else name
+
+
+def runner_of(held: StateLock) -> str:
+    attempt = attempt_of(held)
+    return attempt.runner.name if attempt else ""
+
+
+def attempt_of(held: StateLock) -> Attempt | None:
+    if held.claim_id is None:
+        return None
+    return Attempt.objects.select_related("job", "runner").filter(claim_id=held.claim_id).first()
+
+
+def operation_of(held: StateLock) -> str:
+    """`OperationTypeApply` is Terraform's word for it."""
+    return str(held.info.get("Operation", "")).removeprefix("OperationType").lower() or "something"
+
+
+def _create(spec: Spec, lock_id: str, info: dict[str, Any], writer: Writer) -> None:
+    StateLock.objects.create(
+        spec=spec,
+        lock_id=lock_id,
+        info=info,
+        claim_id=writer.claim_id,
+        job_id=writer.job_id,
+        user=writer.user,
+    )
+    _announce(spec)
+
+
+def _announce(spec: Spec) -> None:
+    publish_on_commit(topics.organization(spec.organization_id, "specs"))

@@ -1,0 +1,85 @@
+"""Where a job's Terraform keeps its state: the generated override file, and who holds a lock.
+
+The file replaces whatever backend the configuration names. It stays on disk and is copied into plan files,
+so nothing secret is ever in it: what opens a backend goes by environment.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from runner.outcome import StepFailed
+from runner.protocol import Claim
+
+BACKEND_FILE = "slipway_backend_override.tf.json"
+
+#: Terraform's name of each backend that a snapshot may choose.
+KINDS = {"console": "http", "s3": "s3", "gcs": "gcs", "azurerm": "azurerm", "pg": "pg"}
+
+#: What Terraform says when somebody else holds the lock.
+LOCKED = "Error acquiring the state lock"
+_ASK_SECONDS = 5.0
+#: The relay is on this machine, whatever proxies lead elsewhere.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def backend_type(claim: Claim) -> str | None:
+    """The backend that Terraform must end up with; None when the job has no state at all."""
+    chosen = claim.snapshot.get("backend") or {"kind": "console"}
+    kind = str(chosen.get("kind"))
+    if kind == "console":
+        return KINDS[kind] if claim.state else None
+    if kind not in KINDS:
+        raise StepFailed(
+            "backend_unknown",
+            f"This runner does not know the state backend {kind!r}. Update the runner, or choose another.",
+            fatal=True,
+        )
+    return KINDS[kind]
+
+
+def backend_file(claim: Claim) -> str | None:
+    """The text of the override file."""
+    terraforms_name = backend_type(claim)
+    if terraforms_name is None:
+        return None
+    settings: dict[str, Any] = (claim.snapshot.get("backend") or {}).get("settings") or {}
+    return json.dumps({"terraform": {"backend": {terraforms_name: settings}}})
+
+
+def console_state(environ: Mapping[str, str]) -> bytes | None:
+    """The state as the console has it, empty when there is none; None when it has to be asked otherwise.
+
+    `terraform state pull` says the same, and takes as long as half a plan.
+    """
+    if "TF_HTTP_ADDRESS" not in environ:
+        return None
+    login = f"{environ['TF_HTTP_USERNAME']}:{environ['TF_HTTP_PASSWORD']}"
+    headers = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+    request = urllib.request.Request(environ["TF_HTTP_ADDRESS"], headers=headers)  # noqa: S310 - the relay
+    try:
+        with _DIRECT.open(request, timeout=_ASK_SECONDS) as answer:
+            body: bytes = answer.read()
+            return body
+    except (OSError, ValueError):
+        return None
+
+
+def lock_holder(environ: Mapping[str, str]) -> str:
+    """Who holds the lock on the console's state, in a few words; empty when nobody can say."""
+    if "TF_HTTP_LOCK_ADDRESS" not in environ:
+        return ""
+    login = (environ["TF_HTTP_USERNAME"], environ["TF_HTTP_PASSWORD"])
+    try:
+        answer = httpx.get(environ["TF_HTTP_LOCK_ADDRESS"], auth=login, timeout=_ASK_SECONDS, trust_env=False)
+        held = answer.json() if answer.status_code == httpx.codes.OK else {}
+    except (httpx.HTTPError, ValueError):
+        return ""
+    name = str(held.get("Info") or held.get("Who") or "")
+    return f"{name} since {held['Created']}" if name and held.get("Created") else name

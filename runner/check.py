@@ -1,0 +1,190 @@
+"""`slipway-runner check`: tries everything that a runner needs, and says what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from runner.client import ConsoleClient, ConsoleError
+from runner.config import Settings, SettingsError
+from runner.credential import read_credential
+from runner.protocol import HelloAnswer, RunnerFacts
+from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.workdir import DataDirectory
+
+#: Room for providers and plans; the AWS provider alone takes more than half of it.
+MIN_FREE_BYTES = 1024 * 1024 * 1024
+#: Leases do not need equal clocks, but TLS and cloud credentials do.
+MAX_CLOCK_DIFFERENCE_SECONDS = 60.0
+#: A certificate is worth a word before it ends.
+CERTIFICATE_DAYS = 14
+_CONNECT_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+class FactsOf(Protocol):
+    def __call__(self, terraform: TerraformBinary, settings: Settings) -> RunnerFacts: ...
+
+
+class _Wrong(Exception):
+    """What a check found."""
+
+
+def check(settings: Settings, *, facts_of: FactsOf) -> int:
+    """Print one line per check; exit code 1 if something is wrong."""
+    findings = _Findings()
+    terraform = findings.try_(_terraform, "Terraform")
+    findings.try_(lambda: _disk(settings), "data directory")
+    reached = findings.try_(lambda: _reach(settings), "console")
+    encrypted = findings.try_(lambda: _tls(settings), "TLS") if reached else None
+    if terraform and encrypted:
+        facts = facts_of(terraform[0], settings)
+        answer = findings.try_(lambda: _credential(settings, facts), "credential")
+        if answer:
+            findings.try_(lambda: _clock(answer[0]), "clock")
+    return 1 if findings.wrong else 0
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self.wrong = 0
+
+    def try_(self, look: Callable[[], tuple[T, str]], what: str) -> tuple[T, str] | None:
+        try:
+            found = look()
+        except (_Wrong, TerraformMissing, SettingsError, ConsoleError) as error:
+            self.wrong += 1
+            _say(f"wrong  {what}: {error}")
+            return None
+        _say(f"ok     {what}: {found[1]}")
+        return found
+
+
+def _say(line: str) -> None:
+    print(line)  # noqa: T201 - this is what the command is for
+
+
+def _terraform() -> tuple[TerraformBinary, str]:
+    terraform = find_terraform()
+    return terraform, f"{terraform.product} {terraform.version}, {terraform.path} (from {terraform.origin})"
+
+
+def _disk(settings: Settings) -> tuple[None, str]:
+    data = DataDirectory(settings.data_dir)
+    data.prepare()
+    free = shutil.disk_usage(settings.data_dir).free
+    if free < MIN_FREE_BYTES:
+        raise _Wrong(
+            f"{settings.data_dir} has only {free // 1024 // 1024} MiB free: make room for providers."
+        )
+    _require_programs_run(data.plugin_cache)
+    return None, f"{settings.data_dir}, {free // 1024 // 1024 // 1024} GiB free"
+
+
+def _require_programs_run(directory: Path) -> None:
+    """Providers are started from here, which a file system that is mounted `noexec` refuses."""
+    with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as script:
+        script.write("#!/bin/sh\n")
+    try:
+        Path(script.name).chmod(0o700)
+        subprocess.run([script.name], check=True, env={}, timeout=10)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _Wrong(
+            f"programs in {directory} cannot be run ({error}), so providers cannot: mount it without noexec."
+        ) from error
+    finally:
+        Path(script.name).unlink()
+
+
+def _reach(settings: Settings) -> tuple[None, str]:
+    """Whether something listens there at all; a proxy in between is the client's business."""
+    host, port = _host_and_port(settings)
+    if _goes_through_proxy(settings):
+        return None, f"{settings.console_url}, through a proxy"
+    began = time.monotonic()
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except socket.gaierror as error:
+        raise _Wrong(
+            f"the name {host} is not known here ({error.strerror}): check --console and DNS."
+        ) from error
+    except OSError as error:
+        raise _Wrong(
+            f"nothing answers at {host}, port {port} ({error}): check --console, the route and the firewall."
+        ) from error
+    return None, f"{settings.console_url} answers after {(time.monotonic() - began) * 1000:.0f} ms"
+
+
+def _tls(settings: Settings) -> tuple[None, str]:
+    if settings.console_url.startswith("http:"):
+        if settings.sends_in_clear:
+            raise _Wrong(f"{settings.console_url} is not encrypted: others may read credentials. Use https.")
+        return None, "not needed on this machine's own addresses"
+    if _goes_through_proxy(settings):
+        return None, "checked with the credential"
+    host, port = _host_and_port(settings)
+    context = ssl.create_default_context(cafile=settings.ca_file)
+    try:
+        with (
+            socket.create_connection((host, port), timeout=_CONNECT_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            return None, f"{encrypted.version()}, {_validity(encrypted)}"
+    except ssl.SSLCertVerificationError as error:
+        raise _Wrong(
+            f"the certificate of {host} is not trusted ({error.verify_message}): "
+            "give its authority with --ca-file."
+        ) from error
+    except OSError as error:
+        raise _Wrong(f"no encrypted connection to {host}, port {port}: {error}.") from error
+
+
+def _validity(encrypted: ssl.SSLSocket) -> str:
+    certificate = encrypted.getpeercert() or {}
+    ends_at = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)
+    days = (ends_at - datetime.now(UTC)).days
+    if days < CERTIFICATE_DAYS:
+        raise _Wrong(f"the console's certificate ends in {days} days, on {ends_at:%Y-%m-%d}: renew it.")
+    return f"a certificate until {ends_at:%Y-%m-%d}"
+
+
+def _host_and_port(settings: Settings) -> tuple[str, int]:
+    parts = urlsplit(settings.console_url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _goes_through_proxy(settings: Settings) -> bool:
+    parts = urlsplit(settings.console_url)
+    return parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
+
+
+def _credential(settings: Settings, facts: RunnerFacts) -> tuple[HelloAnswer, str]:
+    credential = settings.credential or read_credential(settings.credential_file)
+    if not credential:
+        raise _Wrong(f"none in {settings.credential_file}: start the runner once with a registration token.")
+    client = ConsoleClient(console_url=settings.console_url, credential=credential, ca_file=settings.ca_file)
+    try:
+        answer = client.hello(facts, give_up=lambda: True)
+    finally:
+        client.close()
+    pools = ", ".join(facts.pools or answer.pools)
+    return answer, f"the console knows this runner as {answer.name} of {answer.organization}, pools: {pools}"
+
+
+def _clock(answer: HelloAnswer) -> tuple[None, str]:
+    theirs = datetime.fromisoformat(answer.server_time)
+    difference = abs((datetime.now(UTC) - theirs).total_seconds())
+    if difference > MAX_CLOCK_DIFFERENCE_SECONDS:
+        raise _Wrong(f"{difference:.0f} s away from the console's: set up time synchronisation.")
+    return None, f"{difference:.1f} s away from the console's"

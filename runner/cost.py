@@ -1,0 +1,132 @@
+"""What a plan costs: asks Infracost where the operator has set it up on the runner, and invents nothing.
+
+`SLIPWAY_INFRACOST` is the program (else `infracost` on the PATH), `INFRACOST_API_KEY` its key; the runner's
+other INFRACOST_ variables reach it too, such as a pricing service of one's own. It sees the plan as people
+do, with secrets masked, and never the state's credentials. An estimate that fails does not fail the PLAN.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner import process
+from runner.environment import PASSED
+from runner.guard import MARKER_VARIABLE
+from runner.protocol import LogLevel
+from runner.stopping import Lease, Stop
+
+if TYPE_CHECKING:
+    from runner.attempt import Attempt
+
+#: A price list is a network request; a plan does not wait longer than this for it.
+PATIENCE_SECONDS = 60.0
+KEY = "INFRACOST_API_KEY"
+
+
+class NoEstimate(Exception):
+    """There is no estimate; the message says why."""
+
+
+def estimate_cost(attempt: Attempt) -> None:
+    """The last step of a PLAN: its monthly cost before and after, into the report."""
+    environ = attempt.equipment.environ
+    program = find_infracost(environ)
+    if program is None:
+        return
+    attempt.redactor.add(environ.get(KEY))
+    with attempt.phase("cost", "Estimating the cost"):
+        try:
+            attempt.result["cost"] = _estimate(attempt, program)
+        except NoEstimate as reason:
+            attempt.log.write(f"There is no cost estimate: {reason}", LogLevel.WARN)
+            attempt.result["cost"] = {"error": str(reason)}
+
+
+def find_infracost(environ: Mapping[str, str]) -> str | None:
+    """The program that the operator named or installed; None when cost was never set up here."""
+    if named := environ.get("SLIPWAY_INFRACOST"):
+        return named
+    return shutil.which("infracost", path=environ.get("PATH")) if environ.get(KEY) else None
+
+
+def infracost_args(program: str, *, plan: Path) -> list[str]:
+    return [program, "breakdown", "--path", str(plan), "--format", "json", "--no-color"]
+
+
+def read_estimate(text: str) -> dict[str, str]:
+    """Infracost's answer in the words of a PLAN's report. Amounts are texts: money is not a float."""
+    try:
+        answer = json.loads(text)
+        before, after = _amount(answer, "pastTotalMonthlyCost"), _amount(answer, "totalMonthlyCost")
+        stated = answer.get("diffTotalMonthlyCost") is not None
+        delta = _amount(answer, "diffTotalMonthlyCost") if stated else after - before
+        currency = str(answer.get("currency") or "USD")
+    except (ValueError, TypeError, AttributeError, InvalidOperation) as error:
+        raise NoEstimate(f"Infracost's answer cannot be read ({type(error).__name__}).") from error
+    return {
+        "currency": currency,
+        "monthly_before": str(before),
+        "monthly_after": str(after),
+        "monthly_delta": str(delta),
+    }
+
+
+def _amount(answer: dict[str, Any], key: str) -> Decimal:
+    """Null stands for what has no price, which costs nothing as far as Infracost can tell."""
+    amount = Decimal(str(answer.get(key) or "0"))
+    if not amount.is_finite():
+        raise ValueError(key)
+    return amount
+
+
+def _estimate(attempt: Attempt, program: str) -> dict[str, str]:
+    if not attempt.equipment.environ.get(KEY):
+        raise NoEstimate(f"{KEY} is not set on runner {attempt.equipment.name}.")
+    stdout, stderr = attempt.workdir.scratch / "cost.json", attempt.workdir.scratch / "cost.log"
+    try:
+        code = process.capture(
+            infracost_args(program, plan=attempt.workdir.scratch / "plan.json"),
+            cwd=attempt.workdir.scratch,
+            env=_environment(attempt),
+            stop=_Patience(attempt.stop, attempt.lease),
+            stdout=stdout,
+            stderr=stderr,
+            on_interrupt=attempt.on_interrupt,
+        )
+    except OSError as error:
+        raise NoEstimate(f"{program} cannot be started: {error.strerror}.") from error
+    attempt.stop.check()
+    if code != 0:
+        _tell(attempt, stderr)
+        raise NoEstimate(f"Infracost ended with exit code {code}; the log has what it said.")
+    return read_estimate(stdout.read_text("utf-8", "replace"))
+
+
+def _environment(attempt: Attempt) -> dict[str, str]:
+    passed = (*PASSED, "HOME", "TMPDIR", MARKER_VARIABLE)
+    environ = {name: value for name, value in attempt.environ.items() if name in passed}
+    own = {name: value for name, value in attempt.equipment.environ.items() if name.startswith("INFRACOST_")}
+    return {**environ, **own, "INFRACOST_SKIP_UPDATE_CHECK": "true"}
+
+
+def _tell(attempt: Attempt, stderr: Path) -> None:
+    for line in stderr.read_text("utf-8", "replace").splitlines()[:50]:
+        attempt.log.write(line, LogLevel.WARN)
+
+
+class _Patience(Stop):
+    """The attempt's own stop, and an end of patience besides."""
+
+    def __init__(self, attempts: Stop, lease: Lease) -> None:
+        super().__init__(lease=lease, timeout_seconds=PATIENCE_SECONDS, grace_seconds=2.0)
+        self._attempts = attempts
+
+    def requested(self) -> bool:
+        if self._attempts.requested():
+            self.cancel()
+        return super().requested()

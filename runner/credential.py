@@ -1,0 +1,102 @@
+"""The runner's own credential, as a file that only its owner can read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+
+from runner.client import ConsoleClient, ConsoleError
+from runner.config import Settings, SettingsError
+from runner.protocol import RunnerFacts
+
+logger = logging.getLogger(__name__)
+
+#: A credential that leaked unnoticed is worth something for so long at most.
+ROTATE_AFTER_SECONDS = 30 * 24 * 3600.0
+
+
+class CredentialKeeper:
+    """Knows where the credential came from, and how to come by the next one."""
+
+    def __init__(self, settings: Settings, client: ConsoleClient) -> None:
+        self._file = settings.credential_file
+        self._client = client
+        self._rotating = threading.Lock()
+        #: From the environment, or a file that somebody mounts: it is not ours to replace.
+        self.is_given = settings.credential is not None or not _is_writable(self._file)
+
+    def read_again(self) -> str | None:
+        """What the file says now: a mounted secret may have changed, or `rotate` was run meanwhile."""
+        try:
+            return read_credential(self._file)
+        except SettingsError as error:
+            logger.error("%s", error)
+            return None
+
+    def rotate_when_old(self, facts: RunnerFacts) -> None:
+        """For every slot to call between two jobs; one of them does it."""
+        if self.is_given or not self._is_old() or not self._rotating.acquire(blocking=False):
+            return
+        try:
+            self.rotate(facts)
+            logger.info("The credential was replaced by a new one.")
+        except (ConsoleError, OSError) as error:
+            logger.warning("The credential is due for replacement, and could not be replaced: %s", error)
+        finally:
+            self._rotating.release()
+
+    def _is_old(self) -> bool:
+        try:
+            return time.time() - self._file.stat().st_mtime > ROTATE_AFTER_SECONDS
+        except OSError:
+            return False
+
+    def rotate(self, facts: RunnerFacts) -> str:
+        """Get a new credential, keep it, then show the console that we have it: only now the old one ends."""
+        fresh = self._client.rotate().credential
+        if not self.is_given:
+            write_credential(self._file, fresh)
+            self._client.use_credential(fresh)
+            self._client.hello(facts, give_up=lambda: True)
+        return fresh
+
+
+def read_credential(path: Path) -> str | None:
+    """The credential, or None where there is no file yet."""
+    try:
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The credential file {path} cannot be read: {error}.") from error
+    if not text or len(text.split()) != 1:
+        raise SettingsError(
+            f"The credential file {path} does not hold a credential: remove it, and register again."
+        )
+    return text
+
+
+def write_credential(path: Path, credential: str) -> None:
+    """Atomically: a crash leaves either no file or a whole one, never one that others could read."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(
+        draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, stat.S_IRUSR | stat.S_IWUSR
+    )
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(credential + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _is_writable(file: Path) -> bool:
+    return file.exists() and os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)

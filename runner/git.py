@@ -1,0 +1,141 @@
+"""Fetching a Git source: exactly the commit that the snapshot names, with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from runner.outcome import StepFailed
+from runner.protocol import git_login
+
+if TYPE_CHECKING:
+    from dulwich.object_store import MemoryObjectStore
+    from dulwich.objects import ObjectID
+
+MAX_FILES = 20_000
+MAX_BYTES = 256 * 1024 * 1024
+SPOOL_BYTES = 8 * 1024 * 1024
+TIMEOUT_SECONDS = 60
+#: Of a tree's entries: an ordinary file, an executable one, and a link.
+FILE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
+
+# dulwich is imported where it is used: most jobs have no Git source, and an idle runner stays small.
+
+
+def fetch_files(*, url: str, commit: str, token: str | None = None) -> dict[str, str]:
+    """Every file of the repository at the commit. What is not UTF-8 survives as it is."""
+    from dulwich.objects import ObjectID
+
+    wanted = ObjectID(commit.encode())
+    return dict(_files_of(_fetch(url, wanted, token), wanted))
+
+
+def _fetch(url: str, wanted: ObjectID, token: str | None) -> MemoryObjectStore:
+    """The one commit; where the server gives out only what its refs are at, their whole history."""
+    from dulwich.client import HTTPUnauthorized
+    from dulwich.errors import GitProtocolError, NotGitRepository
+    from urllib3.exceptions import HTTPError
+
+    try:
+        try:
+            return _receive(url, [wanted], token)
+        except GitProtocolError:
+            store = _receive(url, None, token)
+            if wanted not in store:
+                raise
+            return store
+    except HTTPUnauthorized as error:
+        said = "does not take the Spec's token any more" if token else "asks for a sign-in"
+        raise StepFailed(
+            "git_failed", f"{url} {said}. Give the source of the Spec a token that may read it.", fatal=True
+        ) from error
+    except NotGitRepository as error:
+        raise StepFailed(
+            "git_failed", f"There is no Git repository at {url}, or it needs a sign-in."
+        ) from error
+    except (GitProtocolError, HTTPError, OSError, KeyError) as error:
+        raise StepFailed(
+            "git_failed", f"Commit {wanted.decode()[:12]} cannot be fetched from {url}: {error}"
+        ) from error
+
+
+def _receive(url: str, wants: list[ObjectID] | None, token: str | None) -> MemoryObjectStore:
+    from dulwich.client import HttpGitClient
+    from dulwich.object_store import MemoryObjectStore
+    from dulwich.repo import MemoryRepo
+
+    parts, store = urlsplit(url), MemoryObjectStore()
+    # In a header of the requests to this origin only: not in the address, not in the environment.
+    name, password = git_login(token) if token else (None, None)
+    client = HttpGitClient(
+        f"{parts.scheme}://{parts.netloc}", timeout=TIMEOUT_SECONDS, username=name, password=password
+    )
+    answers: list[Any] = []
+    manager: Any = client.pool_manager
+    opened = manager.urlopen
+
+    def remembered(*arguments: Any, **options: Any) -> Any:
+        answers.append(answer := opened(*arguments, **options))
+        return answer
+
+    manager.urlopen = remembered
+    with SpooledTemporaryFile[bytes](max_size=SPOOL_BYTES) as pack:
+
+        def keep(data: bytes) -> int:
+            if pack.tell() + len(data) > MAX_BYTES:
+                raise _too_large()
+            return pack.write(data)
+
+        try:
+            client.fetch_pack(
+                parts.path.encode(),
+                lambda refs, depth=None: list(refs.values()) if wants is None else wants,
+                MemoryRepo().get_graph_walker(),
+                keep,
+                depth=None if wants is None else 1,
+            )
+        finally:
+            for answer in answers:
+                answer.close()  # one that is refused half-way is read by nobody
+            manager.clear()
+        _unpack(pack, store)
+    return store
+
+
+def _unpack(pack: Any, store: MemoryObjectStore) -> None:
+    incoming, commit, abort = store.add_pack()
+    pack.seek(0)
+    try:
+        while chunk := pack.read(SPOOL_BYTES):
+            incoming.write(chunk)
+    except BaseException:
+        abort()
+        raise
+    commit()
+
+
+def _files_of(store: MemoryObjectStore, commit: ObjectID) -> Iterator[tuple[str, str]]:
+    from dulwich.object_store import iter_tree_contents
+    from dulwich.objects import Commit
+
+    found = store[commit]
+    if not isinstance(found, Commit):
+        raise StepFailed("git_failed", f"{commit.decode()[:12]} is not a commit.", fatal=True)
+    size = 0
+    for number, entry in enumerate(iter_tree_contents(store, found.tree)):
+        path = (entry.path or b"").decode("utf-8", "surrogateescape")
+        if entry.mode == LINK:
+            raise StepFailed("git_failed", f"{path!r} is a link. Only ordinary files are used.", fatal=True)
+        if entry.mode not in (FILE, EXECUTABLE) or entry.sha is None:
+            continue  # a submodule: it is another repository
+        content = store[entry.sha].as_raw_string()
+        size += len(content)
+        if number >= MAX_FILES or size > MAX_BYTES:
+            raise _too_large()
+        yield path, content.decode("utf-8", "surrogateescape")
+
+
+def _too_large() -> StepFailed:
+    return StepFailed("git_failed", "The repository is too large to be used as a source.", fatal=True)

@@ -1,0 +1,311 @@
+"""The way of a log line: masked, numbered, batched, and delivered in order whatever the console does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from runner import clock
+from runner.client import ConsoleAway, LogFull, LogGap, Refused
+from runner.protocol import (
+    EMPTY_CHAIN,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_LINES,
+    MAX_LINE_CHARS,
+    MAX_LOG_BYTES,
+    LogAnswer,
+    LogLevel,
+    LogReceipt,
+    extend_chain,
+)
+from runner.redact import Redactor
+
+logger = logging.getLogger(__name__)
+
+#: A batch goes out this long after its first line, or when it is full: below what a person notices.
+BATCH_SECONDS = 0.1
+#: Room for the batch's own fields around its lines, and for the 12 bytes (`,"data":null`) that the console
+#: counts on each line without data.
+_BATCH_BYTES = MAX_BATCH_BYTES - 4096 - 12 * MAX_BATCH_LINES
+#: An event larger than this (an output of many kilobytes) keeps its message and loses its data.
+MAX_DATA_BYTES = 256 * 1024
+#: What may wait in memory for a console that is away; the rest waits on disk.
+MEMORY_BYTES = 8 * 1024 * 1024
+#: More than the longest line, so that each read finds the end of one.
+_FETCH_BYTES = 2 * MAX_BATCH_BYTES
+#: Accepted batches that are kept, in case the console lost its last moments in a crash.
+KEPT_BATCHES = 16
+
+
+class Line(NamedTuple):
+    message: str
+    wire: bytes  # the LogLine as JSON
+
+
+class Batch(NamedTuple):
+    first_seq: int
+    lines: Sequence[Line]
+    chain_before: str
+
+    @property
+    def next_seq(self) -> int:
+        return self.first_seq + len(self.lines)
+
+    @property
+    def chain(self) -> str:
+        return extend_chain(self.chain_before, (line.message for line in self.lines))
+
+
+#: Delivers one batch, with as many tries as it takes: (first_seq, lines as JSON).
+Send = Callable[[int, list[bytes]], LogAnswer]
+
+
+class LogPipe:
+    """Takes lines from the attempt and ships them from a thread of its own."""
+
+    def __init__(
+        self,
+        *,
+        send: Send,
+        first_seq: int,
+        redactor: Redactor,
+        spool_dir: Path,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self._send = send
+        self._redactor = redactor
+        self._ready = threading.Condition()
+        self._waiting = Spool(directory=spool_dir, memory_bytes=memory_bytes)
+        self._oldest_at = 0.0
+        self._closing = False
+        self._refused = False  # stale, full or lost: nothing more is accepted
+        self._next_seq = first_seq
+        self._chain = EMPTY_CHAIN
+        self._lost = 0
+        self._kept: deque[Batch] = deque(maxlen=KEPT_BATCHES)
+        self._again: deque[Batch] = deque()
+        self._thread = threading.Thread(target=self._ship, name="log", daemon=True)
+        self._thread.start()
+
+    def write(
+        self, message: str, level: LogLevel = LogLevel.INFO, data: dict[str, Any] | None = None
+    ) -> None:
+        """Add a line. A message of several lines becomes several, the data going with the first."""
+        if "\n" not in message:
+            return self._write(self._line(message, level, data))
+        for index, part in enumerate(message.split("\n")):
+            self._write(self._line(part, level, data if index == 0 else None))
+
+    def _write(self, line: Line) -> None:
+        with self._ready:
+            if self._refused:
+                return
+            was_empty = not self._waiting
+            if was_empty:
+                self._oldest_at = clock.now()
+            self._put(line)
+            # Whoever ships is woken for the first line and for a full batch: what is between changes nothing.
+            if was_empty or len(self._waiting) == MAX_BATCH_LINES or self._waiting.size >= _BATCH_BYTES:
+                self._ready.notify()
+
+    def close(self) -> LogReceipt:
+        """Deliver what waits; says how far the log went."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify()
+        self._thread.join()
+        self._waiting.close()
+        return LogReceipt(next_seq=self._next_seq, chain=self._chain)
+
+    def _put(self, line: Line) -> None:
+        """Keep a line; where there was no room for some, say so in their place."""
+        if self._lost:
+            notice = self._line(
+                f"{self._lost} lines are missing here: no room to keep them", LogLevel.WARN, None
+            )
+            self._lost = 0 if self._waiting.put(notice) else self._lost
+        if self._lost or not self._waiting.put(line):
+            self._lost += 1
+
+    def _line(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Line:
+        # Masked as a whole, then cut: a cut secret could not be recognised.
+        message = _cut(self._redactor.mask(_storable(message)))
+        text = f'{{"at":"{clock.timestamp()}","level":"{level.value}","message":{encode_basestring(message)}'
+        text += f',"data":{self._data(data)}}}' if data else "}"
+        return Line(message, text.encode("utf-8", "replace"))
+
+    def _data(self, data: dict[str, Any]) -> str:
+        text = _json(data)
+        if self._redactor.finds(text):
+            text = _json(self._redactor.mask_all(data))
+        if "\\u0000" in text:
+            text = _json(_storable_all(json.loads(text)))
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        return text if size <= MAX_DATA_BYTES else _json({"kind": data.get("kind"), "cut": True})
+
+    def _ship(self) -> None:
+        while batch := self._next_batch():
+            try:
+                self._deliver(batch)
+            except (Refused, ConsoleAway) as reason:
+                self._stop_shipping(reason)
+
+    def _next_batch(self) -> Batch | None:
+        """The next lines to send, or None when the pipe is closed and empty."""
+        with self._ready:
+            self._ready.wait_for(lambda: self._waiting or self._closing or self._again)
+            if self._again:
+                return self._again.popleft()
+            self._ready.wait_for(self._is_due, timeout=self._oldest_at + BATCH_SECONDS - clock.now())
+            lines = self._waiting.take(lines=MAX_BATCH_LINES, size=_BATCH_BYTES)
+            self._oldest_at = clock.now()
+            return Batch(self._next_seq, lines, self._chain) if lines else None
+
+    def _is_due(self) -> bool:
+        full = len(self._waiting) >= MAX_BATCH_LINES or self._waiting.size >= _BATCH_BYTES
+        return full or self._closing
+
+    def _deliver(self, batch: Batch) -> None:
+        try:
+            self._send(batch.first_seq, [line.wire for line in batch.lines])
+        except LogGap as gap:
+            self._rewind(batch, gap)
+            return
+        self._next_seq, self._chain = batch.next_seq, batch.chain
+        self._kept.append(batch)
+
+    def _rewind(self, batch: Batch, gap: LogGap) -> None:
+        """The console lost its last batches: send them once more, from where it asks, then this one."""
+        again = [kept for kept in self._kept if kept.first_seq >= gap.expected_seq]
+        if not again or again[0].first_seq != gap.expected_seq:
+            raise gap
+        logger.warning("The console lost lines from %d on; sending them again.", gap.expected_seq)
+        self._next_seq, self._chain = again[0].first_seq, again[0].chain_before
+        self._kept.clear()
+        self._again.extendleft(reversed([*again, batch]))
+
+    def _stop_shipping(self, reason: Exception) -> None:
+        if isinstance(reason, LogFull):
+            logger.info("The console's limit for this log is reached; the rest of it is dropped.")
+        else:
+            logger.warning("The rest of this attempt's log cannot be delivered: %s", reason)
+        with self._ready:
+            self._refused = True
+            self._again.clear()
+            self._waiting.clear()
+
+
+class Spool:
+    """First in, first out: in memory up to a limit, then in an unnamed file. Holds masked lines only."""
+
+    def __init__(self, *, directory: Path, memory_bytes: int) -> None:
+        self._directory = directory
+        self._memory_bytes = memory_bytes
+        self._memory: deque[Line] = deque()
+        self._file: IO[bytes] | None = None
+        self._read_at = 0
+        self._write_at = 0
+        self._on_disk = 0
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._memory) + self._on_disk
+
+    def put(self, line: Line) -> bool:
+        """Whether there was room for it."""
+        size = self.size + len(line.wire)
+        if size > MAX_LOG_BYTES:
+            return False
+        if not self._on_disk and size <= self._memory_bytes:
+            self._memory.append(line)
+        elif not self._put_on_disk(line.wire + b"\n"):
+            return False
+        self.size = size
+        return True
+
+    def take(self, *, lines: int, size: int) -> list[Line]:
+        """The oldest lines, within both limits; at least one if there is any."""
+        taken: list[Line] = []
+        while len(taken) < lines and len(self):
+            if not self._memory:
+                self._fetch_from_disk()
+            if taken and size < len(self._memory[0].wire):
+                break
+            line = self._memory.popleft()
+            taken.append(line)
+            size -= len(line.wire) + 1
+            self.size -= len(line.wire)
+        return taken
+
+    def clear(self) -> None:
+        self._memory.clear()
+        self.close()
+        self._on_disk = self.size = 0
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _put_on_disk(self, wire: bytes) -> bool:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115
+                self._read_at = self._write_at = 0
+            # The position moves on only after the whole line: half a line is overwritten by the next.
+            written = os.pwrite(self._file.fileno(), wire, self._write_at)
+        except OSError as error:
+            logger.error("A log line cannot be kept for later: %s", error)
+            return False
+        if written < len(wire):
+            return False
+        self._write_at += written
+        self._on_disk += 1
+        return True
+
+    def _fetch_from_disk(self) -> None:
+        assert self._file is not None
+        chunk = os.pread(
+            self._file.fileno(), min(_FETCH_BYTES, self._write_at - self._read_at), self._read_at
+        )
+        whole = chunk[: chunk.rindex(b"\n") + 1]
+        for wire in whole.splitlines():
+            self._memory.append(Line(json.loads(wire)["message"], wire))
+            self._on_disk -= 1
+        self._read_at += len(whole)
+        if not self._on_disk:
+            self.close()
+
+
+def _storable(text: str) -> str:
+    """Text that every store takes: PostgreSQL refuses NUL, UTF-8 has no lone surrogates."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _cut(message: str) -> str:
+    if len(message) <= MAX_LINE_CHARS:
+        return message
+    kept = MAX_LINE_CHARS - 40
+    return f"{message[:kept]} … ({len(message) - kept} more characters)"
+
+
+def _storable_all(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_storable(key): _storable_all(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_storable_all(one) for one in value]
+    return _storable(value) if isinstance(value, str) else value
+
+
+#: Made once: `json.dumps` makes one for each call, which takes as long as encoding a line.
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -1,0 +1,233 @@
+"""The command `slipway-runner`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import platform
+import resource
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runner import __version__
+from runner.attempt import Equipment
+from runner.check import check
+from runner.client import ConsoleAway, ConsoleClient, CredentialRefused, Refused, RegistrationRefused
+from runner.config import Settings, SettingsError, load_settings
+from runner.credential import CredentialKeeper, read_credential, write_credential
+from runner.guard import Guard
+from runner.loop import JOB_TYPES, Runner
+from runner.protocol import HelloAnswer, RegistrationRequest, RunnerFacts
+from runner.relay import Relay
+from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.workdir import DataDirectory
+
+logger = logging.getLogger("runner")
+
+#: A wrong setting or a refused credential: trying again without a change is pointless.
+EXIT_REFUSED = 2
+#: Interrupted before the first job could be claimed; the shell's convention for Ctrl-C.
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    _log_to_stderr()
+    try:
+        settings = load_settings(options, os.environ)
+        command: Callable[[Settings], int] = options.command
+        return command(settings)
+    except (SettingsError, TerraformMissing, Refused, ConsoleAway) as error:
+        sys.stderr.write(f"slipway-runner: {error}\n")
+        return EXIT_REFUSED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def start(settings: Settings) -> int:
+    _forbid_core_dumps()
+    terraform = find_terraform()
+    data = DataDirectory(settings.data_dir)
+    data.prepare()
+    data.hold()
+    data.sweep()
+    client = ConsoleClient(console_url=settings.console_url, ca_file=settings.ca_file)
+    with contextlib.closing(client):
+        return _serve(_equip(settings, client, terraform, data))
+
+
+def rotate(settings: Settings) -> int:
+    """Replace the credential, also while the runner is at work: it reads the file again when it has to."""
+    credential = settings.credential or read_credential(settings.credential_file)
+    if not credential:
+        raise SettingsError(f"No credential in {settings.credential_file}: there is nothing to replace.")
+    client = ConsoleClient(console_url=settings.console_url, credential=credential, ca_file=settings.ca_file)
+    with contextlib.closing(client):
+        keeper = CredentialKeeper(settings, client)
+        fresh = keeper.rotate(runner_facts(find_terraform(), settings))
+    if keeper.is_given:
+        # Whoever gave the credential keeps it, such as in a secret store: only they can replace it there.
+        sys.stdout.write(f"{fresh}\n")
+    else:
+        logger.info("A new credential is in %s; the old one ends in ten minutes.", settings.credential_file)
+    return 0
+
+
+def _equip(
+    settings: Settings, client: ConsoleClient, terraform: TerraformBinary, data: DataDirectory
+) -> Equipment:
+    facts = runner_facts(terraform, settings)
+    client.use_credential(_credential(settings, client, facts))
+    client.on_refusal(CredentialKeeper(settings, client).read_again)
+    answer = _hello(client, facts)
+    if settings.sends_in_clear:
+        logger.warning("%s is not encrypted: others may read credentials and logs.", settings.console_url)
+    logger.info("Runner %s of %s, %s.", answer.name, answer.organization, _described(terraform, settings))
+    return Equipment(
+        settings=settings,
+        name=answer.name,
+        facts=facts,
+        client=client,
+        terraform=terraform,
+        data=data,
+        guard=Guard(inherited=[data.attempts_lock]),
+        relay=Relay(environ=os.environ, ca_file=settings.ca_file),
+        environ=_without_secrets(),
+    )
+
+
+def runner_facts(terraform: TerraformBinary, settings: Settings) -> RunnerFacts:
+    return RunnerFacts(
+        version=__version__,
+        terraform_version=terraform.label,
+        platform=f"{platform.system()}/{platform.machine()}".lower(),
+        slots=settings.slots,
+        types=JOB_TYPES,
+        pools=list(settings.pools),
+    )
+
+
+def _serve(equipment: Equipment) -> int:
+    runner = Runner(equipment)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: runner.interrupt(received))
+    equipment.guard.start()
+    try:
+        runner.run()
+    finally:
+        equipment.guard.close()
+        equipment.relay.close()
+    logger.info("Stopped.")
+    return EXIT_REFUSED if runner.credential_refused else 0
+
+
+def _credential(settings: Settings, client: ConsoleClient, facts: RunnerFacts) -> str:
+    """The one that was given or kept; else a registration token is exchanged for one."""
+    if credential := settings.credential or read_credential(settings.credential_file):
+        return credential
+    if not settings.token:
+        raise SettingsError(
+            f"No credential in {settings.credential_file} and no registration token: create a token in the "
+            "console under Runners, then set SLIPWAY_REGISTRATION_TOKEN."
+        )
+    request = RegistrationRequest(token=settings.token, name=settings.name, facts=facts)
+    try:
+        answer = client.register(request, give_up=lambda: False)
+    except RegistrationRefused as error:
+        raise SettingsError(
+            f"The console refused the registration token: {error}. Create a new one."
+        ) from error
+    write_credential(settings.credential_file, answer.credential)
+    logger.info("Registered as %s.", answer.name)
+    return answer.credential
+
+
+def _hello(client: ConsoleClient, facts: RunnerFacts) -> HelloAnswer:
+    try:
+        return client.hello(facts, give_up=lambda: False)
+    except CredentialRefused as error:
+        raise SettingsError(
+            f"The console refused this runner's credential: {error}. Register it again with a new token, "
+            "after removing the old credential file."
+        ) from error
+
+
+def _described(terraform: TerraformBinary, settings: Settings) -> str:
+    slots = "one slot" if settings.slots == 1 else f"{settings.slots} slots"
+    return f"{terraform.product} {terraform.version} from {terraform.path}, {slots}, {settings.console_url}"
+
+
+def _without_secrets() -> dict[str, str]:
+    """The environment that jobs may see a part of; what opens the console is taken out for good."""
+    for name in ("SLIPWAY_REGISTRATION_TOKEN", "SLIPWAY_RUNNER_CREDENTIAL"):
+        os.environ.pop(name, None)
+    return dict(os.environ)
+
+
+def _forbid_core_dumps() -> None:
+    """Inherited by Terraform and its providers: a core file would hold every secret of a job."""
+    with contextlib.suppress(OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
+    )
+    for name in ("httpx", "httpcore", "botocore", "boto3", "azure", "msal", "google", "urllib3"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slipway-runner", description="Runs Slipway's jobs with Terraform.")
+    parser.add_argument("--version", action="version", version=f"slipway-runner {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    starting = commands.add_parser("start", help="take jobs from a console until stopped")
+    starting.set_defaults(command=start)
+    checking = commands.add_parser("check", help="try everything that a runner needs, and say what is wrong")
+    checking.set_defaults(command=lambda settings: check(settings, facts_of=runner_facts))
+    rotating = commands.add_parser("rotate", help="replace the runner's credential, without stopping it")
+    rotating.set_defaults(command=rotate)
+    for command in (starting, checking, rotating):
+        _add_options(command)
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--console", metavar="URL", help="the console's address (SLIPWAY_CONSOLE)")
+    parser.add_argument(
+        "--token",
+        help="one-use registration token; better in SLIPWAY_REGISTRATION_TOKEN, where `ps` does not show it",
+    )
+    parser.add_argument(
+        "--credential-file", type=Path, metavar="F", help="where the runner's credential is kept"
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="D", help="work directories and the provider cache")
+    parser.add_argument("--name", help="how the runner is called (default: the host's name)")
+    parser.add_argument(
+        "--pool",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="serve only this pool of those it belongs to; can be repeated (SLIPWAY_RUNNER_POOLS)",
+    )
+    parser.add_argument("--slots", type=int, default=1, metavar="N", help="jobs side by side (default: 1)")
+    parser.add_argument("--once", action="store_true", help="take one job, then exit")
+    parser.add_argument("--ca-file", type=Path, metavar="F", help="certificate authorities of the console")
+    parser.add_argument(
+        "--terraform-config",
+        type=Path,
+        metavar="F",
+        help="Terraform's own CLI configuration, such as mirrors",
+    )
+    parser.add_argument(
+        "--pass-env", metavar="NAMES", help="variables that jobs may also see, such as AWS_REGION,COMPANY_*"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

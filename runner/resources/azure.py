@@ -1,0 +1,110 @@
+"""What an Azure subscription has to offer to the forms of Specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from runner.credentials.azure import Azure
+from runner.resources.rest import ApiRefused, Reader
+
+Resource = dict[str, Any]
+
+
+class AzureInventory:
+    """All of it is asked for by subscription; what lies in a region says so itself."""
+
+    everywhere: tuple[str, ...] = (
+        "region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate"
+    )  # fmt: skip
+    regional: tuple[str, ...] = ()
+
+    def __init__(self, azure: Azure, regions: list[str]) -> None:
+        self._azure = azure
+        self._wanted = regions
+        self._reader = Reader(lambda: azure.bearer(azure.management))
+
+    def regions(self) -> list[str]:
+        return self._wanted
+
+    def pages(self, kind: str, region: str) -> Iterator[list[Resource]]:
+        pages: Iterator[list[Resource]] = getattr(self, f"_{kind}")()
+        return ([one for one in page if self._is_wanted(one)] for page in pages)
+
+    def is_off(self, error: Exception, region: str) -> bool:
+        return False
+
+    def explain(self, error: Exception) -> str:
+        if not isinstance(error, ApiRefused):
+            return self._azure.explain(error)
+        return (
+            f"Azure answered: {str(error).rstrip('.')} ({error.code}). Grant application "
+            f"{self._azure.client_id} a role that may list it, such as Reader on the subscription."
+        )
+
+    def _is_wanted(self, resource: Resource) -> bool:
+        return not self._wanted or resource.get("region", "global") in ("global", *self._wanted)
+
+    def _listed(self, path: str, version: str) -> Iterator[Any]:
+        subscription = f"{self._azure.management}/subscriptions/{self._azure.subscription_id}"
+        url = f"{subscription}/{path}?api-version={version}"
+        while url:
+            page = self._reader.document(url)
+            yield page.get("value") or []
+            url = str(page.get("nextLink") or "")
+
+    def _plain(self, path: str, version: str, **more: str) -> Iterator[list[Resource]]:
+        for page in self._listed(path, version):
+            yield [
+                {"id": one["id"], "name": one["name"], "region": one.get("location", "global"), **more}
+                for one in page
+            ]
+
+    def _region(self) -> Iterator[list[Resource]]:
+        for page in self._listed("locations", "2022-12-01"):
+            yield [{"id": one["name"], "name": one["displayName"], "enabled": True} for one in page]
+
+    def _vpc(self) -> Iterator[list[Resource]]:
+        for page in self._listed("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
+            yield [
+                {
+                    "id": one["id"],
+                    "name": one["name"],
+                    "region": one["location"],
+                    "cidr": ", ".join(_prefixes(one["properties"].get("addressSpace", {}))),
+                }
+                for one in page
+            ]
+
+    def _subnet(self) -> Iterator[list[Resource]]:
+        for page in self._listed("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
+            yield [
+                {
+                    "id": subnet["id"],
+                    "name": subnet["name"],
+                    "network": network["name"],
+                    "region": network["location"],
+                    "zone": "",
+                    "cidr": ", ".join(_prefixes(subnet["properties"])),
+                }
+                for network in page
+                for subnet in network["properties"].get("subnets") or ()
+            ]
+
+    def _hosted_zone(self) -> Iterator[list[Resource]]:
+        return self._plain("providers/Microsoft.Network/dnszones", "2018-05-01")
+
+    def _cluster(self) -> Iterator[list[Resource]]:
+        return self._plain("providers/Microsoft.ContainerService/managedClusters", "2024-02-01", type="aks")
+
+    def _key_pair(self) -> Iterator[list[Resource]]:
+        return self._plain("providers/Microsoft.Compute/sshPublicKeys", "2023-09-01")
+
+    def _certificate(self) -> Iterator[list[Resource]]:
+        return self._plain("providers/Microsoft.Web/certificates", "2022-03-01")
+
+
+def _prefixes(properties: dict[str, Any]) -> list[str]:
+    if one := properties.get("addressPrefix"):
+        return [str(one)]
+    return [str(prefix) for prefix in properties.get("addressPrefixes") or ()]

@@ -1,0 +1,163 @@
+"""Whether, why and how urgently an attempt has to stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from enum import StrEnum
+
+from runner import clock
+
+#: A runner that is told to stop has this long for Terraform: with the report it stays under 15 s,
+#: which is less than what Kubernetes (30 s) and systemd (90 s) allow.
+RUNNER_STOP_SECONDS = 10.0
+#: Another attempt may be running already: only as long as Terraform needs to let go.
+STALE_CLAIM_SECONDS = 5.0
+#: After a stop of the runner, how long an unreachable console is still tried with the report.
+LAST_REPORT_SECONDS = 13.0
+
+
+class StopReason(StrEnum):
+    """Also the final report's error code."""
+
+    CANCELLED = "cancelled"
+    TIMEOUT_EXCEEDED = "timeout_exceeded"
+    RUNNER_STOPPED = "runner_stopped"
+    LEASE_LOST = "lease_lost"
+
+
+class Stopped(Exception):
+    """The attempt was told to stop."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class Lease:
+    """The hold on the job, as a duration since the runner's own request.
+
+    With L = 120 s: what cannot be renewed for 103 s is interrupted, what is then still there is killed
+    at 118 s, two seconds before another runner may start.
+    """
+
+    def __init__(self, *, sent_at: float, lease_seconds: float) -> None:
+        self.renew(sent_at=sent_at, lease_seconds=lease_seconds)
+
+    def renew(self, *, sent_at: float, lease_seconds: float) -> None:
+        margin = min(2.0, lease_seconds / 20)
+        self.expires_at = sent_at + lease_seconds
+        self.kill_at = self.expires_at - margin
+        self.interrupt_at = self.kill_at - min(15.0, lease_seconds / 3)
+        # The runner acts first, because it can also report; the guard acts if it does not.
+        self.guard_interrupt_at = self.interrupt_at + margin
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Request:
+    reason: StopReason
+    at: float
+    kill_at: float
+
+
+class Stop:
+    """Collects requests to stop; asked by whatever waits. Safe from any thread."""
+
+    def __init__(self, *, lease: Lease, timeout_seconds: float, grace_seconds: float) -> None:
+        self._lease = lease
+        self._deadline = clock.now() + timeout_seconds
+        self._grace_seconds = grace_seconds
+        self._lock = threading.Lock()
+        self._request: _Request | None = None
+        self._shield_ends_at: float | None = None
+        self._give_up_at = float("inf")
+
+    def cancel(self) -> None:
+        self._ask(StopReason.CANCELLED, self._grace_seconds)
+
+    def time_out(self) -> None:
+        self._ask(StopReason.TIMEOUT_EXCEEDED, self._grace_seconds)
+
+    def runner_stops(self) -> None:
+        self._ask(StopReason.RUNNER_STOPPED, RUNNER_STOP_SECONDS)
+        self._give_up_at = min(self._give_up_at, clock.now() + LAST_REPORT_SECONDS)
+
+    def kill(self) -> None:
+        """A second signal: nothing is waited for any more."""
+        self._ask(StopReason.RUNNER_STOPPED, 0.0)
+        with self._lock:
+            assert self._request is not None
+            self._request = dataclasses.replace(self._request, kill_at=clock.now())
+            self._shield_ends_at = None
+        self._give_up_at = clock.now() + 2
+
+    def claim_is_stale(self) -> None:
+        self._ask(StopReason.LEASE_LOST, min(STALE_CLAIM_SECONDS, self._lease.kill_at - clock.now()))
+
+    @property
+    def reason(self) -> StopReason | None:
+        return request.reason if (request := self._current()) else None
+
+    @property
+    def kill_at(self) -> float:
+        """When a process that still runs is killed. Meaningful once there is a reason."""
+        request = self._current()
+        return request.kill_at if request else float("inf")
+
+    @property
+    def interrupt_again_at(self) -> float:
+        """The second SIGINT, on which Terraform gives up waiting: late, but before the kill."""
+        request = self._current()
+        if request is None:
+            return float("inf")
+        return request.kill_at - min(3.0, (request.kill_at - request.at) / 4)
+
+    def requested(self) -> bool:
+        return self.reason is not None
+
+    def gave_up(self) -> bool:
+        """Whether even the last report is no longer worth waiting for."""
+        return clock.now() >= self._give_up_at
+
+    def check(self) -> None:
+        if reason := self.reason:
+            raise Stopped(reason)
+
+    def shield(self, seconds: float) -> None:
+        """For the short work that must follow an apply: from now on only a lost lease or a kill stops it."""
+        self._shield_ends_at = clock.now() + seconds
+
+    def unshield(self) -> None:
+        self._shield_ends_at = None
+
+    def wait(self, seconds: float) -> None:
+        """Do nothing for a while, unless there is a reason to stop."""
+        end = clock.now() + seconds
+        while (left := end - clock.now()) > 0:
+            self.check()
+            time.sleep(min(left, 0.1))
+
+    def _current(self) -> _Request | None:
+        moment = clock.now()
+        if moment >= self._lease.interrupt_at:
+            self._ask(StopReason.LEASE_LOST, self._lease.kill_at - moment)
+        elif moment >= self._deadline:
+            self.time_out()
+        with self._lock:
+            request, shield_ends_at = self._request, self._shield_ends_at
+        if request and request.reason != StopReason.LEASE_LOST and shield_ends_at:
+            return None if moment < shield_ends_at else request
+        return request
+
+    def _ask(self, reason: StopReason, grace_seconds: float) -> None:
+        """The first reason stands, except that a lost lease replaces any other: it is a fence."""
+        moment = clock.now()
+        with self._lock:
+            request = self._request
+            if request is None or (reason == StopReason.LEASE_LOST and request.reason != reason):
+                self._request = _Request(reason, moment, moment + max(0.0, grace_seconds))
+            elif reason == StopReason.RUNNER_STOPPED:
+                # A cancel may wait for a minute; a runner that stops may not.
+                kill_at = min(request.kill_at, moment + grace_seconds)
+                self._request = dataclasses.replace(request, kill_at=kill_at)

@@ -1,0 +1,1 @@
+"""Specs: what people edit, the revisions it becomes and the blueprints it can be built from."""

@@ -1,0 +1,75 @@
+"""The only doors to a spec."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from console.accounts.access import organization_to_administer, organization_to_operate, organization_to_view
+from console.accounts.models import Organization
+from console.errors import NotFound, SpecArchived
+from specs.models import Spec
+from specs.spec_settings import GUARDED
+
+
+def spec_to_view(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    return _spec(organization_to_view(user, org_slug), spec_slug)
+
+
+def spec_to_operate(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    return require_unarchived(_spec(organization_to_operate(user, org_slug), spec_slug))
+
+
+def spec_to_administer(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    """Also an archived one: only this door leads back."""
+    return _spec(organization_to_administer(user, org_slug), spec_slug)
+
+
+def require_unarchived(spec: Spec) -> Spec:
+    if spec.archived_at is not None:
+        raise SpecArchived(f"{spec.name} was archived. An admin can bring it back on its page.")
+    return spec
+
+
+def spec_to_view_by_id(user: Any, spec_id: UUID) -> Spec:
+    """For the API, which knows specs by their id. Another organization's spec is not there."""
+    spec = Spec.objects.select_related("organization", "pool").filter(pk=spec_id).first()
+    if spec is None:
+        raise NotFound
+    organization_to_view(user, spec.organization.slug)
+    return spec
+
+
+def spec_to_operate_by_id(user: Any, spec_id: UUID) -> Spec:
+    spec = spec_to_view_by_id(user, spec_id)
+    organization_to_operate(user, spec.organization.slug)
+    return require_unarchived(spec)
+
+
+def spec_to_change(user: Any, org_slug: str, spec_slug: str, settings: Mapping[str, Any]) -> Spec:
+    """For whoever may change these settings: what protects a protected spec is an admin's to change."""
+    spec = spec_to_operate(user, org_slug, spec_slug)
+    if _loosens(spec, settings):
+        organization_to_administer(user, org_slug)
+    return spec
+
+
+def spec_to_change_by_id(user: Any, spec_id: UUID, settings: Mapping[str, Any]) -> Spec:
+    spec = spec_to_operate_by_id(user, spec_id)
+    if _loosens(spec, settings):
+        organization_to_administer(user, spec.organization.slug)
+    return spec
+
+
+def _loosens(spec: Spec, settings: Mapping[str, Any]) -> bool:
+    return spec.protected and any(settings[name] != getattr(spec, name) for name in GUARDED & settings.keys())
+
+
+def _spec(organization: Organization, slug: str) -> Spec:
+    spec = (
+        Spec.objects.select_related("organization", "pool")
+        .filter(organization=organization, slug=slug)
+        .first()
+    )
+    if spec is None:
+        raise NotFound
+    return spec

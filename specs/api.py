@@ -1,0 +1,310 @@
+"""The specs API for people and programs, over the same services as the pages."""
+
+import base64
+import binascii
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.accounts.access import organization_to_administer, organization_to_operate, organization_to_view
+from console.accounts.authentication import person
+from console.errors import BadInput, NotFound
+from console.runners.models import DEFAULT_POOL, Pool
+from console.runners.services import default_pool
+from specs import access, catalogue, selectors, services, sets
+from specs.archive import read_archive
+from specs.comparison import compare
+from specs.outputs import reveal_output
+from specs.serializers import (
+    BlueprintSerializer,
+    EffectiveSerializer,
+    OutputSerializer,
+    OwnBlueprintRequestSerializer,
+    OwnBlueprintSerializer,
+    RevisionSerializer,
+    RevisionSummarySerializer,
+    SourceRequestSerializer,
+    SpecRequestSerializer,
+    SpecSerializer,
+    VariableInput,
+    VariableSetRequestSerializer,
+    VariableSetSerializer,
+    blueprint_json,
+    comparison_json,
+    effective_json,
+)
+from specs.sets import GivenVariable
+from specs.variables import CATEGORIES, Bundle, bundle_of, empty, set_plain
+
+SETTINGS = services.SETTINGS
+
+
+class SpecsView(APIView):
+    @extend_schema(responses=SpecSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The specs of the organization named by `organization`."""
+        organization = organization_to_view(request.user, request.query_params.get("organization", ""))
+        return Response({"data": SpecSerializer(selectors.specs_of(organization), many=True).data})
+
+    @extend_schema(request=SpecRequestSerializer, responses={201: SpecSerializer})
+    def post(self, request: Request) -> Response:
+        """Make a Spec with its first revision."""
+        body = _valid(SpecRequestSerializer(data=request.data))
+        organization = organization_to_operate(request.user, body["organization"])
+        spec = services.create_spec(
+            organization=organization,
+            name=body["name"],
+            slug=body["slug"],
+            source=source_of(body["source"]),
+            pool_id=pool_of(organization, body["pool"]).pk,
+            author=person(request),
+            bundle=_plain(body),
+            sensitive={
+                "variables": body["sensitive_variables"],
+                "environment": body["sensitive_environment"],
+            },
+            settings=_object(body["settings"], "settings"),
+        )
+        return Response(SpecSerializer(spec).data, status=201, headers={"Location": f"/api/specs/{spec.pk}"})
+
+
+class SpecView(APIView):
+    @extend_schema(responses=SpecSerializer)
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        return Response(SpecSerializer(access.spec_to_view_by_id(request.user, spec_id)).data)
+
+    @extend_schema(request=dict[str, Any], responses=SpecSerializer)
+    def patch(self, request: Request, spec_id: UUID) -> Response:
+        """Change settings or the pool; the source and the variables have addresses of their own."""
+        settings = dict(_object(request.data, "body"))
+        pool = settings.pop("pool", None)
+        spec = access.spec_to_change_by_id(request.user, spec_id, settings)
+        moved_to = None if pool is None else pool_of(spec.organization, str(pool))
+        services.change_settings(spec=spec, settings=settings, changed_by=person(request), pool=moved_to)
+        return Response(SpecSerializer(spec).data)
+
+
+class SourceView(APIView):
+    @extend_schema(request=SourceRequestSerializer, responses=RevisionSerializer)
+    def put(self, request: Request, spec_id: UUID) -> Response:
+        """A new revision with other files."""
+        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        body = _valid(SourceRequestSerializer(data=request.data))
+        revision = services.change_source(
+            spec=spec,
+            source=source_of(body["source"]),
+            author=person(request),
+            message=body["message"],
+            based_on=body["based_on"],
+        )
+        return Response(RevisionSerializer(revision).data)
+
+
+class VariablesView(APIView):
+    @extend_schema(responses=EffectiveSerializer(many=True))
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """Every variable as the next job would see it, where its value comes from, what it overrides."""
+        spec = access.spec_to_view_by_id(request.user, spec_id)
+        return Response({"data": [effective_json(one) for one in selectors.variables_of(spec)]})
+
+
+class VariableView(APIView):
+    @extend_schema(request=VariableInput, responses=RevisionSerializer)
+    def put(self, request: Request, spec_id: UUID, name: str) -> Response:
+        """Set a variable. A sensitive one can be replaced or removed from then on, not read."""
+        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        body = _valid(VariableInput(data=request.data))
+        if "value" not in body:
+            raise BadInput("value: is required", field="value")
+        revision = services.change_variable(spec=spec, name=name, author=person(request), **body)
+        return Response(RevisionSerializer(revision).data)
+
+    @extend_schema(responses=RevisionSerializer)
+    def delete(self, request: Request, spec_id: UUID, name: str) -> Response:
+        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        category = request.query_params.get("category", "variables")
+        revision = services.remove_variable(spec=spec, category=category, name=name, author=person(request))
+        return Response(RevisionSerializer(revision).data)
+
+
+class RevisionsView(APIView):
+    @extend_schema(
+        parameters=[OpenApiParameter("before", int, description="Only those with a lower number.")],
+        responses=RevisionSummarySerializer(many=True),
+    )
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """The newest hundred, or the hundred before the number given."""
+        spec = access.spec_to_view_by_id(request.user, spec_id)
+        before = _revision_number(request, "before") if "before" in request.query_params else None
+        found = selectors.revisions_of(spec, before=before, limit=100)
+        return Response({"data": RevisionSummarySerializer(found, many=True).data})
+
+
+class RevisionView(APIView):
+    @extend_schema(responses=RevisionSerializer)
+    def get(self, request: Request, spec_id: UUID, number: int) -> Response:
+        """One revision with its document. Of a sensitive variable, only the digest is there."""
+        spec = access.spec_to_view_by_id(request.user, spec_id)
+        return Response(RevisionSerializer(selectors.revision_of(spec, number)).data)
+
+
+class ComparisonView(APIView):
+    @extend_schema(
+        parameters=[OpenApiParameter("from", int, required=True), OpenApiParameter("to", int, required=True)],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """What differs between two revisions. Of a sensitive variable, only that it changed."""
+        spec = access.spec_to_view_by_id(request.user, spec_id)
+        older, newer = (_revision_number(request, name) for name in ("from", "to"))
+        comparison = compare(selectors.revision_of(spec, older), selectors.revision_of(spec, newer))
+        return Response(comparison_json(comparison))
+
+
+class RestoreView(APIView):
+    @extend_schema(request=None, responses=RevisionSerializer)
+    def post(self, request: Request, spec_id: UUID, number: int) -> Response:
+        """A new revision that is as an older one was."""
+        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        revision = services.restore_revision(spec=spec, number=number, author=person(request))
+        return Response(RevisionSerializer(revision).data)
+
+
+class OutputsView(APIView):
+    @extend_schema(responses=OutputSerializer(many=True))
+    def get(self, request: Request, spec_id: UUID) -> Response:
+        """What the last deploy reported."""
+        spec = access.spec_to_view_by_id(request.user, spec_id)
+        return Response({"data": OutputSerializer(selectors.outputs_of(spec), many=True).data})
+
+
+class RevealView(APIView):
+    @extend_schema(request=None, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request, spec_id: UUID, name: str) -> Response:
+        """The value of a sensitive output. Who asked is on record."""
+        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        value = reveal_output(spec=spec, name=name, revealed_to=person(request))
+        return Response({"name": name, "value": value}, headers={"Cache-Control": "no-store"})
+
+
+class VariableSetsView(APIView):
+    @extend_schema(responses=VariableSetSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        organization = organization_to_view(request.user, slug)
+        found = organization.variable_sets.prefetch_related("specs").order_by("name")
+        return Response({"data": VariableSetSerializer(found, many=True).data})
+
+    @extend_schema(request=VariableSetRequestSerializer, responses=VariableSetSerializer)
+    def put(self, request: Request, slug: str) -> Response:
+        """Make a set of this name, or give the set of this name exactly this content."""
+        organization = organization_to_administer(request.user, slug)
+        body = _valid(VariableSetRequestSerializer(data=request.data))
+        there = organization.variable_sets.filter(name=body["name"]).first()
+        given = [
+            GivenVariable(name=name, keep="value" not in one, **one)
+            for name, one in body.pop("variables").items()
+        ]
+        bundle = sets.given_bundle(
+            given, organization=organization, kept=bundle_of(there.variables) if there else None
+        )
+        saved = sets.save_variable_set(
+            organization=organization, bundle=bundle, saved_by=person(request), **body
+        )
+        return Response(VariableSetSerializer(saved).data)
+
+
+class VariableSetView(APIView):
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, name: str) -> Response:
+        organization = organization_to_administer(request.user, slug)
+        found = sets.variable_set_of(organization, name)
+        sets.delete_variable_set(variable_set=found, deleted_by=person(request))
+        return Response(status=204)
+
+
+class BlueprintsView(APIView):
+    @extend_schema(responses=BlueprintSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """The catalogue: the organization's own blueprints and those that Slipway brings along."""
+        organization = organization_to_view(request.user, slug)
+        return Response({"data": [blueprint_json(one) for one in catalogue.catalogue_of(organization)]})
+
+    @extend_schema(request=OwnBlueprintRequestSerializer, responses={201: OwnBlueprintSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Add a folder of a Git repository to the organization's catalogue."""
+        organization = organization_to_administer(request.user, slug)
+        body = _valid(OwnBlueprintRequestSerializer(data=request.data))
+        added = catalogue.add_blueprint(organization=organization, added_by=person(request), **body)
+        return Response(OwnBlueprintSerializer(added).data, status=201)
+
+
+class BlueprintView(APIView):
+    @extend_schema(
+        operation_id="organizations_blueprints_refresh", request=None, responses=OwnBlueprintSerializer
+    )
+    def post(self, request: Request, slug: str, name: str) -> Response:
+        """Read one of the organization's own again, from where its ref is now."""
+        organization = organization_to_administer(request.user, slug)
+        own = catalogue.own_blueprint(organization, name)
+        refreshed = catalogue.refresh_blueprint(blueprint=own, refreshed_by=person(request))
+        return Response(OwnBlueprintSerializer(refreshed).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, name: str) -> Response:
+        organization = organization_to_administer(request.user, slug)
+        own = catalogue.own_blueprint(organization, name)
+        catalogue.remove_blueprint(blueprint=own, removed_by=person(request))
+        return Response(status=204)
+
+
+def source_of(source: Any) -> dict[str, Any]:
+    """The source as the services take it; an archive in it is unpacked first."""
+    wanted = _object(source, "source")
+    if wanted.get("kind") == "inline" and "archive" in wanted:
+        try:
+            content = base64.b64decode(str(wanted["archive"]), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise BadInput("source.archive: expected base64", field="source.archive") from error
+        return {"kind": "inline", "files": read_archive(content)}
+    return wanted
+
+
+def pool_of(organization: Any, name: str) -> Pool:
+    if name == DEFAULT_POOL:
+        return default_pool(organization)
+    pool = Pool.objects.filter(organization=organization, name=name).first()
+    if pool is None:
+        raise NotFound(f"There is no pool {name!r}.")
+    return pool
+
+
+def _plain(body: dict[str, Any]) -> Bundle:
+    bundle = empty()
+    for category in CATEGORIES:
+        for name, value in body[category].items():
+            bundle = set_plain(bundle, category=category, name=name, value=value)
+    return bundle
+
+
+def _revision_number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise BadInput(f"{name}: expected the number of a revision", field=name)
+    return int(text)
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{name}: expected an object", field=name)
+    return value
+
+
+def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

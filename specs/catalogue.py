@@ -1,0 +1,211 @@
+"""The catalogue: the blueprints that Slipway brings along, and those that an organization adds from Git."""
+
+import re
+from typing import Any
+
+import yaml
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from console.accounts.models import Organization, User
+from console.audit.services import record
+from console.errors import BadInput, Conflict, NotFound
+from specs.configuration import read_configuration
+from specs.document import (
+    Blueprint,
+    blueprints,
+    check_storable,
+    git_files,
+    git_source,
+    is_built_in,
+    load_blueprint,
+)
+from specs.git import checked_token, resolve
+from specs.models import OwnBlueprint
+from specs.variables import keep_secret
+
+META_FILE = "blueprint.yaml"
+#: How a last step may be called, the phases that a job has without it, and what it may be made of.
+PHASE = re.compile(r"^[a-z][a-z0-9-]{0,19}$")
+PHASES = frozenset(
+    {"prepare", "init", "download", "plan", "apply", "upload", "cost", "queued", "claimed", "done"}
+)
+ADDRESS = re.compile(r"^[A-Za-z_][\w.\[\]\"-]{0,199}$")
+MAX_ADDRESSES = 20
+#: Of an own blueprint's folder, what becomes the files of a spec.
+KEPT_ENDINGS = (".tf", ".tf.json", ".tftpl", ".tpl", ".json", ".yaml", ".yml", ".sh", ".tfvars")
+
+
+def catalogue_of(organization: Organization) -> list[Blueprint]:
+    own = OwnBlueprint.objects.filter(organization=organization).order_by("name")
+    return [*map(as_blueprint, own), *blueprints()]
+
+
+def blueprint_of(organization: Organization, name: str) -> Blueprint:
+    """The organization's own of that name, else the one that comes along."""
+    own = OwnBlueprint.objects.filter(organization=organization, name=name).first()
+    return as_blueprint(own) if own else load_blueprint(name)
+
+
+@transaction.atomic
+def add_blueprint(
+    *,
+    organization: Organization,
+    name: str,
+    url: str,
+    added_by: User,
+    ref: str = "main",
+    path: str = "",
+    token: str = "",
+) -> OwnBlueprint:
+    """Read a folder of a Git repository into the organization's catalogue."""
+    if slugify(name) != name or not 0 < len(name) <= 60:
+        raise BadInput("The name has letters, digits and hyphens only.", field="name")
+    if is_built_in(name):
+        raise Conflict(f"{name} is a blueprint that Slipway brings along. Choose another name.", field="name")
+    blueprint = OwnBlueprint(
+        organization=organization, name=name, url=url, ref=ref, path=path, added_by=added_by
+    )
+    if token := checked_token(token):
+        blueprint.credential = keep_secret(token, organization_id=organization.pk)
+    _read_into(blueprint)
+    try:
+        with transaction.atomic():
+            blueprint.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(
+            f"{organization.name} already has a blueprint {name!r}. Refresh it, or choose another name.",
+            field="name",
+        ) from error
+    _note(blueprint, added_by, "blueprint.added")
+    return blueprint
+
+
+@transaction.atomic
+def refresh_blueprint(*, blueprint: OwnBlueprint, refreshed_by: User) -> OwnBlueprint:
+    """Read it again from where its ref is now. Specs that were made from it stay as they are."""
+    before = blueprint.commit
+    _read_into(blueprint)
+    blueprint.save(update_fields=["commit", "meta", "files", "updated_at"])
+    if blueprint.commit != before:
+        _note(blueprint, refreshed_by, "blueprint.refreshed")
+    return blueprint
+
+
+@transaction.atomic
+def remove_blueprint(*, blueprint: OwnBlueprint, removed_by: User) -> None:
+    """Take it out of the catalogue. Specs that were made from it have their own files, and stay."""
+    _note(blueprint, removed_by, "blueprint.removed")
+    blueprint.delete()
+
+
+def own_blueprint(organization: Organization, name: str) -> OwnBlueprint:
+    found = OwnBlueprint.objects.filter(organization=organization, name=name).first()
+    if found is None:
+        raise NotFound(f"{organization.name} has no blueprint of its own named {name!r}.")
+    return found
+
+
+def as_blueprint(own: OwnBlueprint) -> Blueprint:
+    return Blueprint(
+        name=own.name,
+        title=own.meta.get("title") or own.name,
+        description=own.meta.get("description") or f"From {own.url}.",
+        clouds=tuple(own.meta.get("clouds", ())),
+        variables=own.meta.get("variables", {}),
+        components=own.meta.get("components", {}),
+        files=own.files,
+        last_step=own.meta.get("last_step"),
+        commit=own.commit,
+    )
+
+
+def _read_into(blueprint: OwnBlueprint) -> None:
+    source = git_source(
+        {
+            "url": blueprint.url,
+            "ref": blueprint.ref,
+            "path": blueprint.path,
+            "credential": blueprint.credential,
+        }
+    )
+    commit = resolve(source)
+    found = git_files(source, commit)
+    files = {path: text for path, text in found.items() if _is_kept(path)}
+    read_configuration(files)
+    blueprint.url, blueprint.ref, blueprint.path = source.url, source.ref, source.path
+    blueprint.commit, blueprint.files = commit, files
+    blueprint.meta = _meta(found.get(META_FILE, ""))
+
+
+def _is_kept(path: str) -> bool:
+    hidden = any(part.startswith(".") for part in path.split("/"))
+    return path.endswith(KEPT_ENDINGS) and not hidden and path != META_FILE
+
+
+def _meta(text: str) -> dict[str, Any]:
+    """What `blueprint.yaml` says, in the one shape that the form reads."""
+    try:
+        meta = yaml.safe_load(text) if text else {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        raise _bad_meta(f"line {line}: this is not YAML", line=line) from error
+    if not isinstance(meta, dict):
+        raise _bad_meta("expected title, description, variables and components at the top")
+    variables, components = meta.get("variables") or {}, meta.get("components") or {}
+    if not isinstance(variables, dict) or not all(isinstance(one, dict) for one in variables.values()):
+        raise _bad_meta("variables: expected a name with type, description, default, choices or group each")
+    if not isinstance(components, dict) or not all(isinstance(one, str) for one in components.values()):
+        raise _bad_meta("components: expected a kind with the name of an output each")
+    kept = {
+        "title": str(meta.get("title") or "")[:100],
+        "description": str(meta.get("description") or "")[:2_000],
+        "clouds": [str(one) for one in meta.get("clouds") or [] if isinstance(one, str)],
+        "variables": {str(name): _presented(one) for name, one in variables.items()},
+        "components": {str(kind)[:40]: output for kind, output in components.items()},
+        **({"last_step": _last_step(meta["last_step"])} if meta.get("last_step") else {}),
+    }
+    check_storable(kept, field="blueprint.yaml")
+    return kept
+
+
+def _last_step(said: Any) -> dict[str, Any]:
+    """What an apply does last, as the runner reads it: a phase of the log around the events of resources."""
+    phase, title, addresses = (
+        (said.get(key) for key in ("phase", "title", "addresses"))
+        if isinstance(said, dict)
+        else (None, None, None)
+    )
+    if not isinstance(phase, str) or not PHASE.match(phase) or phase in PHASES:
+        raise _bad_meta("last_step.phase: expected one word of a-z, 0-9 and -, and none that a job has")
+    if not isinstance(title, str) or not title.strip():
+        raise _bad_meta("last_step.title: expected a few words, such as Installing Argo CD")
+    if not isinstance(addresses, list) or not 0 < len(addresses) <= MAX_ADDRESSES:
+        raise _bad_meta(f"last_step.addresses: expected 1 to {MAX_ADDRESSES} addresses of resources")
+    if not all(isinstance(one, str) and ADDRESS.match(one) for one in addresses):
+        raise _bad_meta("last_step.addresses: expected addresses such as helm_release.argocd or module.x")
+    return {"phase": phase, "title": title.strip()[:100], "addresses": addresses}
+
+
+def _presented(variable: dict[str, Any]) -> dict[str, Any]:
+    """What the form uses beside the configuration itself; the rest is read from the .tf files."""
+    kept = {key: str(variable[key])[:200] for key in ("group", "picker") if key in variable}
+    choices = variable.get("choices")
+    return kept | ({"choices": choices} if isinstance(choices, list) else {})
+
+
+def _bad_meta(what: str, line: int = 1) -> BadInput:
+    return BadInput(f"{META_FILE}: {what}. Correct it.", field="source.path", file=META_FILE, line=line)
+
+
+def _note(blueprint: OwnBlueprint, actor: User, action: str) -> None:
+    record(
+        organization=blueprint.organization,
+        actor=actor,
+        action=action,
+        target=blueprint,
+        name=blueprint.name,
+        url=blueprint.url,
+        commit=blueprint.commit,
+    )

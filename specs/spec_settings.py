@@ -1,0 +1,198 @@
+"""What a person may change on a spec without a new revision, and what is accepted as its value."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from console.errors import BadInput
+from console.identities.access import identity_of
+from console.identities.models import CloudIdentity
+from runner.protocol import JobType
+from specs.document import check_storable
+from specs.models import Spec
+
+SETTINGS = (
+    "name", "environment", "description", "labels", "region", "identity", "terraform_version", "auto_apply",
+    "protected", "required_approvals", "plan_max_age_hours", "destroy_guard", "expires_at", "gates",
+)  # fmt: skip
+
+#: On a protected spec these are an admin's: whoever must be approved must not switch the approval off.
+GUARDED = frozenset(
+    {"protected", "required_approvals", "plan_max_age_hours", "destroy_guard", "gates", "auto_apply"}
+)
+
+MAX_LABELS = 50
+LABEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")
+#: What Terraform takes as `required_version`: `1.9.8`, `~> 1.9`, `>= 1.8, < 2.0`.
+VERSION = re.compile(r"^\s*(=|!=|>=?|<=?|~>)?\s*\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?\s*$")
+#: A resource type, also with * and ? for many.
+RESOURCE_TYPE = re.compile(r"^[a-z0-9_*?-]{1,100}$")
+GATE_KINDS = ("job_success", "approval")
+MAX_APPROVALS = 20
+#: Ten years: a plan that old is a mistake in the number.
+MAX_PLAN_AGE_HOURS = 87_600
+
+
+def apply_settings(spec: Spec, settings: dict[str, Any]) -> list[str]:
+    """Set what differs, or refuse all of it. Returns the names of what has changed."""
+    unknown = sorted(settings.keys() - set(SETTINGS))
+    if unknown:
+        raise BadInput(f"{unknown[0]} is not a setting of a Spec.", field=unknown[0])
+    valid = {name: _valid(name, value) for name, value in settings.items() if name != "identity"}
+    if "identity" in settings:
+        valid["identity"] = _identity(spec, settings["identity"])
+    changed = [name for name, value in valid.items() if getattr(spec, name) != value]
+    if "expires_at" in changed:
+        _require_future(valid["expires_at"])
+    for name in changed:
+        setattr(spec, name, valid[name])
+    return changed
+
+
+def _identity(spec: Spec, value: Any) -> CloudIdentity | None:
+    """By its id or its name. Of another organization's identities nobody hears that they exist."""
+    if value in (None, ""):
+        return None
+    return value if isinstance(value, CloudIdentity) else identity_of(spec.organization, value)
+
+
+def _valid(name: str, value: Any) -> Any:
+    check_storable(value, field=name)
+    if name in RULES:
+        return RULES[name](value)
+    field = Spec._meta.get_field(name)
+    try:
+        return field.clean(_typed(name, value), None)  # type: ignore[union-attr]
+    except ValidationError as error:
+        raise BadInput(f"{name}: {' '.join(error.messages)}", field=name) from error
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Django would take a list for a text; the setting is what was meant or it is refused."""
+    if not isinstance(value, str):
+        raise BadInput(f"{name}: expected text", field=name)
+    if name == "name" and not value.strip():
+        raise BadInput("name: give the Spec a name", field="name")
+    return value.strip() if name != "description" else value
+
+
+def _boolean(name: str) -> Callable[[Any], bool]:
+    def valid(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise BadInput(f"{name}: expected true or false", field=name)
+        return value
+
+    return valid
+
+
+def _whole_number(name: str, *, least: int, most: int) -> Callable[[Any], int]:
+    def valid(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise BadInput(f"{name}: expected a whole number from {least} to {most}", field=name)
+        return value
+
+    return valid
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise BadInput("labels: expected an object of names and texts", field="labels")
+    if len(value) > MAX_LABELS:
+        raise BadInput(f"labels: at most {MAX_LABELS} are taken", field="labels")
+    for name, text in value.items():
+        if not LABEL.match(name) or len(text) > 200:
+            raise BadInput(
+                f"labels: {name[:63]!r} has up to 63 letters, digits and . _ / - as its name, and up to "
+                "200 characters as its text",
+                field="labels",
+            )
+    return value
+
+
+def _terraform_version(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 60:
+        raise BadInput("terraform_version: expected text of at most 60 characters", field="terraform_version")
+    if value.strip() and not all(VERSION.match(part) for part in value.split(",")):
+        raise BadInput(
+            f"terraform_version: {value!r} is not a version. Write 1.9.8, ~> 1.9 or >= 1.8, < 2.0.",
+            field="terraform_version",
+        )
+    return value.strip()
+
+
+def _destroy_guard(value: Any) -> dict[str, Any]:
+    """No share means that no share is too large."""
+    if not isinstance(value, dict):
+        raise BadInput("destroy_guard: expected an object with share and types", field="destroy_guard")
+    share, types = value.get("share"), value.get("types") or []
+    if share is not None and not _is_share(share):
+        raise BadInput("destroy_guard.share: expected a number from 0 to 1", field="destroy_guard")
+    if not isinstance(types, list) or not all(isinstance(t, str) and RESOURCE_TYPE.match(t) for t in types):
+        raise BadInput(
+            "destroy_guard.types: expected resource types such as aws_db_instance or aws_db_*",
+            field="destroy_guard",
+        )
+    return {"share": share, "types": sorted(set(types))}
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _expires_at(value: Any) -> datetime | None:
+    if value in (None, ""):
+        return None
+    try:
+        at = parse_datetime(value) if isinstance(value, str) else value
+    except ValueError:
+        at = None
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise BadInput(
+            "expires_at: expected a time with its zone, such as 2027-01-31T12:00:00Z, or null",
+            field="expires_at",
+        )
+    return at.replace(microsecond=0)
+
+
+def _require_future(at: datetime | None) -> None:
+    """What expires is destroyed or planned to be, so a time that has passed is a mistake in the time."""
+    if at is not None and at <= timezone.now():
+        raise BadInput(
+            f"expires_at: {at:%Y-%m-%d %H:%M} UTC has passed. Give a time that is to come, or none; to "
+            "remove what there is now, destroy it.",
+            field="expires_at",
+        )
+
+
+def _gates(value: Any) -> list[dict[str, Any]]:
+    """The shape that `console/jobs/gates.py` reads."""
+    if not isinstance(value, list):
+        raise BadInput("gates: expected a list", field="gates")
+    for index, gate in enumerate(value):
+        if not isinstance(gate, dict) or gate.get("kind") not in GATE_KINDS:
+            raise BadInput(f"gates[{index}].kind: expected {' or '.join(GATE_KINDS)}", field="gates")
+        if gate["kind"] == "job_success" and gate.get("job_type") not in list(JobType):
+            raise BadInput(f"gates[{index}].job_type: expected a type such as CONNECTION_TEST", field="gates")
+        for name in ("max_age_days", "count"):
+            number = 1 if gate.get(name) is None else gate[name]
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise BadInput(f"gates[{index}].{name}: expected a whole number from 1", field="gates")
+    return value
+
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "labels": _labels,
+    "terraform_version": _terraform_version,
+    "auto_apply": _boolean("auto_apply"),
+    "protected": _boolean("protected"),
+    "required_approvals": _whole_number("required_approvals", least=1, most=MAX_APPROVALS),
+    "plan_max_age_hours": _whole_number("plan_max_age_hours", least=0, most=MAX_PLAN_AGE_HOURS),
+    "destroy_guard": _destroy_guard,
+    "expires_at": _expires_at,
+    "gates": _gates,
+}

@@ -1,0 +1,1 @@
+"""The suite. One file per intention; the folders follow the tree."""

@@ -1,0 +1,1 @@
+"""Cloud identities, the issuer, and what jobs leave on them."""

@@ -1,0 +1,187 @@
+"""What the pages of identities show, to whom, and that nothing typed into them becomes a part of the page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from console.identities.models import CloudIdentity
+from console.identities.services import Allowed
+from console.jobs.models import Job
+from console.jobs.services import request_destroy
+from tests.console.identities.identities_made import AWS, new_identity, token_of, use
+from tests.console.identities.test_connection_tests import FAILED, PASSED, run_test
+from tests.console.identities.test_resources import begin, send, subnets
+from tests.console_app import Console
+from tests.people import Tenant
+from tests.plans_made import a_plan
+from tests.specs.editing import Browser
+
+HOSTILE = "<script>alert(1)</script>"
+REORDERING = "\N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def test_connecting_changing_and_deleting_by_forms_without_scripts(ours: Tenant) -> None:
+    admin = Browser(ours, ours.admin, scripts=False)
+    assert "AWS" in admin.reads("identities/connect/")
+    form = {"provider": "aws", "name": "Live", "specs": "*", "environments": "*", "pools": "*", **AWS}
+    made = admin.post("identities/connect/", form)
+    assert (made.status_code, made["location"]) == (302, "/ours/identities/live/setup/")
+    assert "sts:AssumeRoleWithWebIdentity" in admin.reads("identities/live/setup/")
+    changes = {**form, "region": "eu-west-1", "environments": "some", "environment": "staging production"}
+    assert admin.post("identities/live/change/", changes).status_code == 302
+    identity = CloudIdentity.objects.get()
+    assert identity.allowed_environments == ["production", "staging"]
+    assert "eu-west-1" in admin.reads("identities/live/")
+    assert admin.post("identities/live/delete", confirmation="live").status_code == 400
+    assert admin.post("identities/live/delete", confirmation="Live").status_code == 302
+    assert not CloudIdentity.objects.exists()
+
+
+@pytest.mark.parametrize("provider", ["aws", "gcp", "azure", "ambient"])
+def test_each_provider_has_its_pages(ours: Tenant, provider: str) -> None:
+    new_identity(ours, provider, name="one")
+    admin = Browser(ours, ours.admin)
+    for path in ("identities/", "identities/one/", "identities/one/setup/", "identities/one/change/"):
+        assert "one" in admin.reads(path)
+    assert "Connect" in admin.reads("identities/connect/", provider=provider)
+
+
+def test_who_sees_which_button(ours: Tenant, theirs: Tenant) -> None:
+    new_identity(ours, name="one")
+    shown = {
+        role: Browser(ours, getattr(ours, role)).reads("identities/one/")
+        for role in ("viewer", "operator", "admin")
+    }
+    assert "Test the connection" not in shown["viewer"]
+    assert "Test the connection" in shown["operator"]
+    assert "identities/one/change/" not in shown["operator"]
+    assert "identities/one/change/" in shown["admin"]
+    operator, viewer = Browser(ours, ours.operator), Browser(ours, ours.viewer)
+    assert operator.get("identities/connect/").status_code == 403
+    assert operator.post("identities/one/change/", name="x").status_code == 403
+    assert viewer.post("identities/one/test").status_code == 403
+    assert operator.post("identities/one/test").status_code == 200
+    assert operator.post("identities/one/refresh").status_code == 200
+    stranger = Browser(ours, theirs.admin)
+    for path in ("identities/", "identities/one/", "identities/one/setup/", "identities/options"):
+        assert stranger.get(path).status_code == 404
+
+
+def test_nothing_that_was_typed_or_found_becomes_a_part_of_the_page(console: Console, ours: Tenant) -> None:
+    identity = new_identity(ours, name=HOSTILE)
+    hostile: dict[str, Any] = {
+        "checks": [
+            {"code": HOSTILE, "title": HOSTILE, "outcome": HOSTILE, "detail": HOSTILE, "remedy": HOSTILE}
+        ],
+        "principal": {HOSTILE: HOSTILE},
+    }
+    run_test(console, ours, identity, "FAILED", result=hostile, fatal=True, error_message=HOSTILE)
+    runner = console.new_runner(ours, "r")
+    claim = begin(ours, identity, runner)
+    turned = f"{HOSTILE}{REORDERING}"
+    send(runner, claim, [{"id": HOSTILE, "name": turned, "x": {"y": turned}}], error=turned)
+    runner.fail(claim, fatal=True, error_message=HOSTILE)
+    admin = Browser(ours, ours.admin)
+    slug = identity.slug
+    paths = ["", f"{slug}/", f"{slug}/setup/", f"{slug}/change/", f"{slug}/delete"]
+    pages = [admin.reads(f"identities/{path}") for path in paths]
+    pages.append(admin.reads(f"identities/{slug}/resources/", kind="subnet", region="eu-central-1"))
+    pages += [admin.reads("specs/new/", source="inline"), admin.reads(f"jobs/{claim.job_number}/")]
+    for page in pages:
+        assert HOSTILE not in page
+        assert REORDERING not in page
+        assert "&lt;script&gt;" in page
+    options = admin.get("identities/options", kind="subnet")
+    assert options["content-type"] == "application/json"
+    assert options.json()["options"][0]["value"] == HOSTILE
+
+
+def test_the_page_says_what_failed_and_what_to_do(console: Console, ours: Tenant) -> None:
+    identity = new_identity(ours, name="one")
+    run_test(console, ours, identity, "FAILED", result=FAILED, fatal=True)
+    shown = Browser(ours, ours.viewer).reads("identities/one/")
+    assert "Allow it." in shown
+    assert "failed" in Browser(ours, ours.viewer).reads("identities/")
+
+
+def test_its_jobs_are_listed_under_its_name_and_lead_back_to_it(console: Console, ours: Tenant) -> None:
+    identity = new_identity(ours, name="one")
+    job = run_test(console, ours, identity, "SUCCESS", result=PASSED)
+    viewer = Browser(ours, ours.viewer)
+    assert 'href="/ours/identities/one/">one</a>' in viewer.reads("jobs/")
+    shown = viewer.reads(f"jobs/{job.number}/")
+    assert "of one</h1>" in shown
+    assert "The connection works" in shown
+
+
+def test_pickers_offer_what_was_found(console: Console, ours: Tenant, theirs: Tenant) -> None:
+    one, other = new_identity(ours, name="one"), new_identity(ours, name="other")
+    runner = console.new_runner(ours, "r")
+    claim = begin(ours, one, runner)
+    send(runner, claim, subnets("a"))
+    send(runner, claim, [{"id": "Z1", "name": "zone"}], kind="hosted_zone", region="global")
+    operator = Browser(ours, ours.operator)
+
+    def offered(**query: str) -> list[str]:
+        answer = operator.get("identities/options", **query)
+        return [option["value"] for option in answer.json()["options"]]
+
+    assert offered(kind="subnet") == ["subnet-a"]
+    assert offered(kind="subnet", region="eu-west-1") == []
+    assert offered(kind="hosted_zone", region="eu-west-1") == ["Z1"], "of the whole account"
+    assert offered(kind="subnet", q="nothing") == []
+    assert offered(kind="subnet", identity=str(other.pk)) == []
+    foreign = new_identity(theirs)
+    assert operator.get("identities/options", kind="subnet", identity=str(foreign.pk)).status_code == 404
+    form = operator.reads("specs/new/", source="blueprint", name="aws-platform")
+    assert '<resource-picker kind="hosted_zone"' in form
+    assert "one · AWS 123456789012" in form
+
+
+def test_a_spec_is_offered_what_allows_it(ours: Tenant) -> None:
+    new_identity(ours, name="For all")
+    new_identity(ours, name="For production", allowed=Allowed(environments=["production"]))
+    assert ours.spec.environment == "development"
+    shown = Browser(ours, ours.operator).reads("specs/network/settings/")
+    assert "For all ·" in shown
+    assert "For production ·" not in shown
+
+
+# ── the lifetime guard ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: Tenant) -> None:
+    use(ours, new_identity(ours, name="one"))
+    job = ours.request()
+    viewer = Browser(ours, ours.viewer)
+    assert "acts as" in viewer.reads(f"jobs/{job.number}/")
+    assert "credentials until" not in viewer.reads(f"jobs/{job.number}/")
+    runner = console.new_runner(ours)
+    claim = runner.take_and_start()
+    token_of(runner, claim)
+    token_of(runner, claim)
+    shown = viewer.reads(f"jobs/{job.number}/header")
+    assert "credentials until" in shown
+    assert "renewed 1 time" in shown
+
+
+def test_a_deploy_that_usually_outlives_its_session_is_warned_about(console: Console, ours: Tenant) -> None:
+    use(ours, new_identity(ours, name="one", session_seconds=1800))
+    viewer = Browser(ours, ours.viewer)
+    plan = a_plan(console, ours)
+    page = f"specs/network/plans/{plan.number}/"
+    assert "usually takes" not in viewer.reads(page)
+    for minutes in (20, 45, 50):
+        Job.objects.create(
+            organization=ours.organization, number=1000 + minutes, type="DEPLOY", spec=ours.spec,
+            pool=ours.pool, config_snapshot={}, snapshot_hash="", max_retries=0, timeout_seconds=1,
+            status="SUCCESS", started_at=Now() - timedelta(minutes=minutes), finished_at=Now(),
+        )  # fmt: skip
+    warned = "A DEPLOY of network usually takes 45 min 00 s, and a session of one lasts 30 min 00 s"
+    assert warned in viewer.reads(page)
+    job = request_destroy(spec=ours.spec, confirmation="network", requested_by=ours.operator)
+    assert "usually takes" not in viewer.reads(f"jobs/{job.number}/"), "destroys are another matter"

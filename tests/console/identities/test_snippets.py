@@ -1,0 +1,118 @@
+"""What a person is told to run in an account: exact, quoted for its language, and no wider than allowed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import hcl2
+import yaml
+
+from console.identities.services import Allowed
+from console.identities.snippets import snippets_for
+from console.identities.snippets.aws import trust_policy
+from tests.console.identities.identities_made import AZURE, new_identity, use
+from tests.people import Tenant
+
+HOST = "127.0.0.1:8000"
+
+
+def texts(identity: Any) -> dict[str, str]:
+    return {snippet.key: snippet.text for snippet in snippets_for(identity)}
+
+
+def commands(text: str) -> list[list[str]]:
+    return [shlex.split(one) for one in text.replace("\\\n", " ").splitlines() if one and one[0] != "#"]
+
+
+def test_the_trust_policy_is_for_this_issuer_audience_and_these_subjects(ours: Tenant) -> None:
+    identity = new_identity(ours)
+    (statement,) = trust_policy(identity)["Statement"]
+    assert statement["Principal"] == {"Federated": f"arn:aws:iam::123456789012:oidc-provider/{HOST}"}
+    assert statement["Condition"]["StringEquals"] == {f"{HOST}:aud": "sts.amazonaws.com"}
+    organization = f"organization:ours@{ours.organization.pk}"
+    assert statement["Condition"]["StringLike"][f"{HOST}:sub"] == [
+        f"{organization}:identity:production@{identity.pk}:action:test",
+        f"{organization}:spec:*:environment:*:action:*",
+    ]
+
+
+def test_it_is_as_narrow_as_the_identity(ours: Tenant) -> None:
+    spec = ours.spec
+    identity = new_identity(ours, allowed=Allowed(specs=["network"], environments=["production", "staging"]))
+    _, *patterns = trust_policy(identity)["Statement"][0]["Condition"]["StringLike"][f"{HOST}:sub"]
+    begin = f"organization:ours@{ours.organization.pk}:spec:network@{spec.pk}:environment"
+    assert patterns == [f"{begin}:production:action:*", f"{begin}:staging:action:*"]
+
+
+def test_from_the_runners_own_role_the_external_id_is_the_condition(ours: Tenant) -> None:
+    identity = new_identity(ours, method="assume_role")
+    (statement,) = trust_policy(identity)["Statement"]
+    assert statement["Action"] == "sts:AssumeRole"
+    assert statement["Condition"] == {"StringEquals": {"sts:ExternalId": identity.external_id}}
+    assert "open-id-connect" not in texts(identity)["cli"]
+    template = yaml.safe_load(texts(identity)["cloudformation"])
+    assert "SlipwayIssuer" not in template["Resources"]
+    trusted = template["Resources"]["SlipwayRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]
+    assert trusted == {**statement, "Principal": {"AWS": {"Ref": "RunnerRoleArn"}}}
+    assert [*template["Parameters"]] == ["RunnerRoleArn"]
+    configuration = texts(identity)["terraform"]
+    assert '"AWS" = var.runner_role_arn' in configuration
+    assert hcl2.loads(configuration)["variable"]
+
+
+def test_every_form_of_it_says_the_same(ours: Tenant) -> None:
+    identity = new_identity(
+        ours, role_arn="arn:aws:iam::123456789012:role/team/ops/slipway+x", session_seconds=7200
+    )
+    said, policy = texts(identity), trust_policy(identity)
+    assert json.loads(said["trust-policy"]) == policy
+    template = yaml.safe_load(said["cloudformation"])["Resources"]
+    role = template["SlipwayRole"]["Properties"]
+    assert role["AssumeRolePolicyDocument"] == policy
+    assert (role["RoleName"], role["Path"], role["MaxSessionDuration"]) == ("slipway+x", "/team/ops/", 7200)
+    assert template["SlipwayIssuer"]["Properties"]["Url"] == f"http://{HOST}"
+    provider, made, attached = commands(said["cli"])
+    assert provider[3:] == ["--url", f"http://{HOST}", "--client-id-list", "sts.amazonaws.com"]
+    assert made[3:7] == ["--role-name", "slipway+x", "--path", "/team/ops/"]
+    assert attached[-1] == "arn:aws:iam::aws:policy/ReadOnlyAccess"
+    assert hcl2.loads(said["terraform"])["resource"]
+
+
+def test_google_gets_a_subject_that_it_takes(ours: Tenant) -> None:
+    identity = new_identity(ours, "gcp")
+    said = texts(identity)
+    pool, provider, account, binding, viewer = commands(said["cli"])
+    mapping = next(word for word in provider if word.startswith("--attribute-mapping="))
+    assert "google.subject=assertion.identity_id" in mapping, "ours is longer than 127 bytes"
+    assert f'--attribute-condition=assertion.organization_id == "{ours.organization.pk}"' in provider
+    assert binding[-1].endswith(f"/workloadIdentityPools/slipway/attribute.identity_id/{identity.pk}")
+    assert (pool[4], account[4], viewer[3]) == ("slipway", "slipway", "harbour-prod")
+    assert hcl2.loads(said["terraform"])["resource"]
+
+
+def test_entra_gets_each_subject_exactly(ours: Tenant) -> None:
+    identity = new_identity(ours, "azure")
+    use(ours, identity)
+    *credentials, reader = commands(texts(identity)["cli"])
+    parameters = [json.loads(one[-1]) for one in credentials]
+    organization, spec = ours.organization, ours.spec
+    begin = f"organization:ours@{organization.pk}"
+    assert [one["subject"] for one in parameters] == [
+        f"{begin}:identity:production@{identity.pk}:action:test",
+        *(
+            f"{begin}:spec:network@{spec.pk}:environment:development:action:{action}"
+            for action in ("plan", "deploy", "destroy")
+        ),
+    ]
+    assert all(one["audiences"] == ["api://AzureADTokenExchange"] for one in parameters)
+    assert reader[-1] == f"/subscriptions/{AZURE['subscription_id']}"
+    assert hcl2.loads(texts(identity)["terraform"])["resource"]
+
+
+def test_entra_takes_twenty_credentials_and_no_more(ours: Tenant) -> None:
+    identity = new_identity(ours, "azure")
+    for number in range(7):
+        use(ours, identity, ours.new_spec(f"spec-{number}"))
+    assert len(commands(texts(identity)["cli"])) == 20 + 1

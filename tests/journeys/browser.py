@@ -1,0 +1,73 @@
+"""A real Chromium, and a witness of everything in it that a person would call broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
+
+from tests.chromium import chromium
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+#: On a busy machine a page may take its time; what never comes still fails.
+PATIENCE_MS = 20_000
+
+WIDE = ViewportSize(width=1440, height=900)
+NARROW = ViewportSize(width=400, height=860)
+
+
+class Witness:
+    """Errors of scripts, refused by the content security policy, and failed loads."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.complaints: list[str] = []
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.complaints.append(f"script: {error.error}"))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def forgive(self, words: str) -> None:
+        """Drop complaints that the step just made was meant to cause."""
+        assert any(words in complaint for complaint in self.complaints), f"no {words!r} in {self.complaints}"
+        self.complaints = [complaint for complaint in self.complaints if words not in complaint]
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def sign_in(page: Page, url: str, password: str) -> None:
+    page.goto(url)
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("heading", name="Dashboard").wait_for()
+    page.get_by_role("link", name="Specs", exact=True).click()
+    page.get_by_role("heading", name="Specs", exact=True).wait_for()

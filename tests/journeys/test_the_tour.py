@@ -1,0 +1,115 @@
+"""The README's tour, done by a person with a browser: from `slipway up` to a destroyed demo."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.journeys.browser import WIDE, Witness, running_browser, sign_in
+from tests.journeys.product import running_product
+from tests.waiting import wait_until
+
+#: A plan takes a second, an apply about twelve; a busy machine needs several times that.
+PLAN_MS = 60_000
+APPLY_MS = 120_000
+
+
+@pytest.mark.timeout(300)
+def test_the_tour_from_the_first_command_to_a_destroyed_demo(reachable_tmp_path: Path) -> None:
+    with running_product(reachable_tmp_path) as product:
+        with running_browser() as browser:
+            context = browser.new_context(viewport=WIDE)
+            witness, page = Witness(context), context.new_page()
+            sign_in(page, product.url, product.password)
+            opens_the_demo_that_is_already_there(page)
+            plans_it_and_reads_the_plan(page)
+            applies_exactly_what_was_read(page)
+            watches_resources_being_created(page)
+            sees_the_outputs(page)
+            is_refused_a_destroy_with_the_wrong_name(page)
+            witness.forgive("400 (Bad Request)")
+            destroys_with_the_right_name_and_watches_it_go(page)
+            assert witness.complaints == []
+        assert product.press_ctrl_c() == 0
+        assert "Stopped." in product.printed
+
+
+def opens_the_demo_that_is_already_there(page: Page) -> None:
+    page.get_by_role("link", name="demo", exact=True).click()
+    expect(page.get_by_role("heading", name="demo", exact=True)).to_be_visible()
+    expect(page.get_by_text("Never planned")).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+
+
+def plans_it_and_reads_the_plan(page: Page) -> None:
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.get_by_role("heading", name="PLAN #1 of demo")).to_be_visible()
+    expect(status_of(page)).to_have_text("SUCCESS", timeout=PLAN_MS)
+    expect(log_of(page)).to_contain_text("terraform_data.network: Plan to create")
+    page.get_by_role("link", name="Review plan #1").click()
+    expect(page.get_by_text(re.compile(r"^\d+ resources will be added\.$"))).to_be_visible()
+    page.get_by_text('terraform_data.dns_record["www"]').click()
+    expect(page.locator(".change[open]").get_by_role("row", name="id (known after apply)")).to_be_visible()
+
+
+def applies_exactly_what_was_read(page: Page) -> None:
+    apply = page.get_by_role("button", name=re.compile(r"^Apply \d+ changes$"))
+    expect(apply).to_be_visible()
+    apply.click()
+    expect(page.get_by_role("heading", name="DEPLOY #2 of demo")).to_be_visible()
+
+
+def watches_resources_being_created(page: Page) -> None:
+    expect(page.locator(".resource.is-running").first).to_contain_text("creating…", timeout=PLAN_MS)
+    first = lines_of(page)
+    wait_until(lambda: lines_of(page) > first, seconds=30, what="more log lines while the job runs")
+    assert status_of(page).inner_text() == "PROCESSING"
+    expect(status_of(page)).to_have_text("SUCCESS", timeout=APPLY_MS)
+    done = page.locator("resource-progress [data-words]").inner_text()
+    count, total = re.fullmatch(r"(\d+) of (\d+)", done).groups()  # type: ignore[union-attr]
+    assert count == total
+    assert page.locator(".resource.is-done").count() == int(total)
+    expect(log_of(page)).to_contain_text("Apply complete!")
+    expect(page.get_by_text("✓ complete")).to_be_visible()
+
+
+def sees_the_outputs(page: Page) -> None:
+    outputs = page.locator("#job-result")
+    expect(outputs).to_contain_text("dashboard_url")
+    expect(outputs).to_contain_text("https://dashboard.harbour.example")
+    expect(outputs).to_contain_text("(sensitive)")
+
+
+def is_refused_a_destroy_with_the_wrong_name(page: Page) -> None:
+    page.get_by_role("navigation", name="Where you are").get_by_role("link", name="demo").click()
+    expect(page.get_by_text("Deployed", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Destroy…").click()
+    page.get_by_label("Type demo to confirm").fill("Demo")
+    page.get_by_role("button", name=re.compile("^Destroy [0-9]+ resources$")).click()
+    expect(page.get_by_role("alert").filter(has_text="Nothing was done")).to_be_visible()
+
+
+def destroys_with_the_right_name_and_watches_it_go(page: Page) -> None:
+    page.get_by_label("Type demo to confirm").fill("demo")
+    page.get_by_label("Type demo to confirm").press("Enter")
+    expect(page.get_by_role("heading", name="DESTROY #3 of demo")).to_be_visible()
+    expect(page.locator(".resource.is-running").first).to_contain_text("destroying…", timeout=PLAN_MS)
+    expect(status_of(page)).to_have_text("SUCCESS", timeout=APPLY_MS)
+    page.get_by_role("navigation", name="Where you are").get_by_role("link", name="demo").click()
+    expect(page.get_by_text("Destroyed", exact=True)).to_be_visible()
+    expect(page.get_by_text("https://dashboard.harbour.example")).to_have_count(0)
+
+
+def status_of(page: Page) -> Locator:
+    return page.locator("#job-header .status.large")
+
+
+def log_of(page: Page) -> Locator:
+    return page.get_by_role("region", name="Log lines")
+
+
+def lines_of(page: Page) -> int:
+    return sum(len(text.splitlines()) for text in log_of(page).locator(".log-body").all_text_contents())

@@ -1,0 +1,33 @@
+"""Fixtures: one furnished organization for a whole file, whose tests leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from console.accounts.models import User
+from tests.console_app import Background, Console
+from tests.pages.furnished import Furnished, furnish
+from tests.people import empty_database, make_tenant
+
+
+@pytest.fixture(scope="module")
+def made(ended_connections: None, background: Background, django_db_blocker: Any) -> Iterator[Furnished]:
+    with django_db_blocker.unblock():
+        yield furnish(Console(background), make_tenant("ours"))
+        empty_database()
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def stranger(made: Furnished) -> User:
+    """The admin of another organization."""
+    return make_tenant("theirs").admin
+
+
+@pytest.fixture
+def db(made: Furnished) -> None:
+    """pytest-django makes a database only where a test asks for one by this name; ours lasts for a file."""

@@ -1,0 +1,1 @@
+"""Plans: what was reviewed is what is applied, once."""

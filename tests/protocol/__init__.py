@@ -1,0 +1,1 @@
+"""The golden messages of the runner protocol, and both sides against them."""

@@ -1,0 +1,1 @@
+"""The runner against a console that the suite plays over HTTP, and real Terraform."""

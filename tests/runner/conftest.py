@@ -1,0 +1,73 @@
+"""A console and real runner processes, each with a data directory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.cloud.mirror import install_provider
+from tests.cloud.service import Cloud
+from tests.runner.fake_console import CREDENTIAL, FakeConsole
+from tests.runner.processes import ROOT, RunnerProcess, spawn_runner
+from tests.runner.terraforms import all_terraforms, terraform_on_path
+
+__all__ = ["ROOT", "RunnerProcess"]
+
+
+class StartRunner(Protocol):
+    def __call__(self, *arguments: str, **environ: str) -> RunnerProcess: ...
+
+
+@pytest.fixture
+def console() -> Iterator[FakeConsole]:
+    console = FakeConsole()
+    console.start()
+    yield console
+    console.close()
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    with Cloud() as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="session")
+def provider_configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Terraform's CLI configuration by which it finds the provider of the suite's cloud."""
+    return install_provider(tmp_path_factory.mktemp("provider"))
+
+
+@pytest.fixture
+def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
+    started: list[RunnerProcess] = []
+
+    def start(*arguments: str, **environ: str) -> RunnerProcess:
+        base = {"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL}
+        runner = spawn_runner(
+            console_url=console.url,
+            data_dir=tmp_path / "data",
+            log=tmp_path / f"runner-{len(started)}.log",
+            arguments=arguments,
+            environ=base | environ,
+        )
+        started.append(runner)
+        return runner
+
+    yield start
+    for runner in started:
+        runner.end()
+
+
+@pytest.fixture(params=["installed", "embedded"])
+def each_terraform(request: pytest.FixtureRequest) -> str:
+    """A test that asks for this runs with both Terraforms."""
+    return all_terraforms()[request.param]
+
+
+@pytest.fixture
+def runner(start_runner: StartRunner) -> RunnerProcess:
+    return start_runner()

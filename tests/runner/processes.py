@@ -1,0 +1,113 @@
+"""Runner processes of the suite, and what they leave on the machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+
+class RunnerProcess:
+    """A `slipway-runner start` of the suite's."""
+
+    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> None:
+        self.process = process
+        self.data_dir = data_dir
+        self._log = log
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, *, seconds: float = 20) -> int:
+        return self.process.wait(timeout=seconds)
+
+    def terraform_processes(self) -> list[int]:
+        """Whatever runs in or was started from this runner's work directories, providers included."""
+        return [pid for pid in _pids() if str(self.data_dir / "work") in _where(pid)]
+
+    def programs(self) -> str:
+        """The command lines of all that."""
+        return "\n".join(_command_line(pid) for pid in self.terraform_processes())
+
+    def living(self) -> list[int]:
+        """Without those that ended, and that a stopped runner cannot collect."""
+        return [pid for pid in self.terraform_processes() if not _is_zombie(pid)]
+
+    def wait_until_nothing_runs(self, *, seconds: float) -> None:
+        wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
+
+    def guards(self) -> list[int]:
+        return [child for child in self._children() if "guard.py" in _command_line(child)]
+
+    def workdirs(self) -> list[Path]:
+        return list((self.data_dir / "work").iterdir())
+
+    def end(self) -> None:
+        """No test leaves a process behind, whatever it did to its runner."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.data_dir.exists():
+            wait_until(lambda: not self.terraform_processes(), seconds=70, what="the end of Terraform")
+        assert "Traceback" not in self.log, self.log
+
+    def _children(self) -> list[int]:
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def spawn_runner(
+    *,
+    console_url: str,
+    data_dir: Path,
+    log: Path,
+    arguments: Sequence[str] = (),
+    environ: Mapping[str, str],
+    through: Sequence[str] = (),
+) -> RunnerProcess:
+    """Start a runner, `through` a command that does something for it and then becomes it."""
+    command = [*through, sys.executable, "-m", "runner.main", "start", "--console", console_url]
+    base = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--data-dir", str(data_dir), *arguments],
+            cwd=ROOT, env=base | dict(environ), stdout=output, stderr=output,
+        )  # fmt: skip
+    return RunnerProcess(process, data_dir, log)
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _where(pid: int) -> str:
+    try:
+        process = Path(f"/proc/{pid}")
+        return f"{(process / 'cwd').readlink()} {(process / 'environ').read_text()}"
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True

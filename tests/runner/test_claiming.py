@@ -1,0 +1,93 @@
+"""How a runner gets its jobs, and when it stops asking."""
+
+from __future__ import annotations
+
+import signal
+
+from runner.protocol import JobType
+from tests.runner.configurations import begun, deploy_when_planned, sleeping
+from tests.runner.conftest import RunnerProcess, StartRunner
+from tests.runner.fake_console import FakeConsole
+from tests.waiting import wait_until
+
+EMPTY = {"main.tf": ""}
+
+
+def test_a_claim_whose_answer_is_lost_is_asked_for_again_with_the_same_key(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    job = console.enqueue(JobType.PLAN, EMPTY)
+    console.lose_answers("/claim$", times=2)
+    start_runner()
+    assert job.wait_for_end().status == "SUCCESS"
+    first, second, third = console.claim_keys[:3]
+    assert first == second == third == job.claim_key
+    assert job.statuses == ["PROCESSING", "SUCCESS"]
+
+
+def test_each_new_claim_has_a_new_key(console: FakeConsole, runner: RunnerProcess) -> None:
+    jobs = [console.enqueue(JobType.PLAN, EMPTY, spec=name) for name in ("one", "two")]
+    for job in jobs:
+        job.wait_for_end()
+    assert jobs[0].claim_key != jobs[1].claim_key
+
+
+def test_a_claim_that_went_stale_on_its_way_is_not_started(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = console.enqueue(JobType.PLAN, EMPTY)
+    job.stale = True
+    following = console.enqueue(JobType.PLAN, EMPTY, spec="other")
+    following.wait_for_end()
+    assert job.claim_key
+    assert not job.reports
+    assert not job.lines
+
+
+def test_slots_work_side_by_side(console: FakeConsole, start_runner: StartRunner) -> None:
+    start_runner("--slots", "2")
+    slow = begun(console)
+    quick = console.enqueue(JobType.PLAN, EMPTY, spec="other")
+    assert quick.wait_for_end().status == "SUCCESS"
+    assert slow.final is None
+
+
+def test_once_is_one_job_and_then_the_end(console: FakeConsole, start_runner: StartRunner) -> None:
+    jobs = [console.enqueue(JobType.PLAN, EMPTY, spec=name) for name in ("one", "two")]
+    assert start_runner("--once").wait() == 0
+    assert [job.final is not None for job in jobs] == [True, False]
+
+
+def test_a_drained_runner_finishes_its_job_and_takes_no_other(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = deploy_when_planned(console, sleeping("echo begun; sleep 2"), lease_seconds=6)
+    job.wait_for("(local-exec): begun")
+    other = console.enqueue(JobType.PLAN, EMPTY, spec="other")
+    console.drain = True
+    assert runner.wait() == 0
+    assert job.wait_for_end().status == "SUCCESS"
+    assert not other.claim_key
+
+
+def test_an_idle_runner_stops_at_once(console: FakeConsole, runner: RunnerProcess) -> None:
+    wait_until(lambda: console.claim_keys, what="the first claim")
+    runner.signal(signal.SIGTERM)
+    assert runner.wait(seconds=3) == 0
+
+
+def test_a_revoked_runner_ends(console: FakeConsole, runner: RunnerProcess) -> None:
+    wait_until(lambda: console.claim_keys, what="the first claim")
+    console.credentials.clear()
+    assert runner.wait() == 2
+    assert "no longer accepts this runner" in runner.log
+
+
+def test_a_runner_waits_for_a_console_that_is_not_there_yet(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    job = console.enqueue(JobType.PLAN, EMPTY)
+    with console.away():
+        start_runner()
+        wait_until(lambda: console.unanswered >= 3, what="some tries in vain")
+    assert job.wait_for_end().status == "SUCCESS"

@@ -1,0 +1,140 @@
+"""What of cloud credentials concerns the runner alone: its own, missing libraries, renewals that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.credentials import with_credentials
+from runner.credentials.handing import Handed
+from runner.credentials.keeper import Keeper
+from runner.protocol import IdentityAccess, JobType
+from tests.runner.conftest import StartRunner
+from tests.runner.fake_console import FakeConsole
+from tests.waiting import wait_until
+
+
+def identity(provider: str, **settings: Any) -> IdentityAccess:
+    return IdentityAccess(identity_id="1", name="account", provider=provider, settings=settings)
+
+
+def looking(folder: Path) -> dict[str, str]:
+    """A configuration whose apply writes down what it can see."""
+    command = f"env > {folder}/seen"
+    return {
+        "main.tf": f"""
+            resource "terraform_data" "look" {{
+              provisioner "local-exec" {{ command = "{command}" }}
+            }}
+        """
+    }
+
+
+def test_ambient_credentials_reach_a_job_by_a_list_of_names(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    """Of the cloud that the identity names, and of nothing else that the runner has."""
+    files = looking(tmp_path)
+    own = identity("ambient", provider_hint="aws")
+    start_runner(
+        AWS_ACCESS_KEY_ID="AKIAOWN", AWS_SECRET_ACCESS_KEY="the-runners-secret", AWS_REGION="eu-west-1",
+        GOOGLE_CREDENTIALS="another-cloud", DATABASE_PASSWORD="unrelated",
+    )  # fmt: skip
+    plan = console.enqueue(JobType.PLAN, files, identity=own)
+    assert plan.wait_for_end().status == "SUCCESS", plan.messages
+    deploy = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded, identity=own)
+    assert deploy.wait_for_end().status == "SUCCESS", deploy.messages
+    seen = (tmp_path / "seen").read_text()
+    assert "AWS_SECRET_ACCESS_KEY=the-runners-secret" in seen
+    assert "AWS_REGION=eu-west-1" in seen
+    assert "another-cloud" not in seen
+    assert "unrelated" not in seen
+    assert "the-runners-secret" not in plan.text + deploy.text
+
+
+def test_a_job_without_an_identity_sees_nothing_of_the_runners_cloud(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    start_runner(AWS_SECRET_ACCESS_KEY="the-runners-secret")
+    files = looking(tmp_path)
+    plan = console.enqueue(JobType.PLAN, files)
+    assert plan.wait_for_end().status == "SUCCESS", plan.messages
+    deploy = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded)
+    assert deploy.wait_for_end().status == "SUCCESS", deploy.messages
+    assert "AWS_" not in (tmp_path / "seen").read_text()
+
+
+def test_a_library_that_is_missing_is_named_with_the_remedy(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    """As in an install of the runner alone."""
+    (tmp_path / "boto3.py").write_text("raise ImportError('not installed')")
+    start_runner(PYTHONPATH=str(tmp_path))
+    role = identity("aws", role_arn="arn:aws:iam::123456789012:role/any")
+    report = console.enqueue(JobType.PLAN, {"main.tf": ""}, identity=role).wait_for_end()
+    assert (report.status, report.error_code) == ("FAILED", "extra_missing")
+    assert "pip install 'slipway[aws]'" in str(report.error_message)
+
+
+@pytest.mark.parametrize(
+    ("access", "code"),
+    [
+        (identity("aws"), "identity_incomplete"),
+        (identity("oracle"), "provider_unknown"),
+        (None, "identity_missing"),
+    ],
+)
+def test_an_identity_that_cannot_be_used(
+    access: IdentityAccess | None, code: str, console: FakeConsole, start_runner: StartRunner
+) -> None:
+    start_runner()
+    report = console.enqueue(JobType.FETCH_RESOURCES, identity=access).wait_for_end()
+    assert (report.status, report.error_code) == ("FAILED", code)
+    assert report.fatal
+
+
+def test_what_would_win_over_the_identity_gives_way_to_it() -> None:
+    handed = Handed(
+        environ={"AWS_ROLE_ARN": "role"},
+        defaults={"AWS_REGION": "eu-west-1"},
+        outranked=("AWS_ACCESS_KEY_ID", "AWS_SECRET_*"),
+        passed=("AWS_ENDPOINT_URL_*",),
+    )
+    spec = {
+        "AWS_ACCESS_KEY_ID": "old",
+        "AWS_SECRET_ACCESS_KEY": "old",
+        "AWS_REGION": "us-east-1",
+        "PATH": "/bin",
+    }
+    machine = {"AWS_ENDPOINT_URL_S3": "http://here", "AWS_PROFILE": "the runner's"}
+    environ, outranked = with_credentials(spec, handed, runner_environ=machine)
+    assert environ == {
+        "AWS_ROLE_ARN": "role", "AWS_REGION": "us-east-1", "PATH": "/bin", "AWS_ENDPOINT_URL_S3": "http://here",
+    }  # fmt: skip
+    assert outranked == ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
+
+
+def test_a_renewal_that_fails_is_said_once_and_tried_again() -> None:
+    warnings: list[str] = []
+    renewals: list[str] = []
+    tries: list[int] = []
+
+    def renew() -> float:
+        tries.append(1)
+        if len(tries) < 4:
+            raise ConnectionError("away")
+        return 0.4
+
+    keeper = Keeper(longest_seconds=60, warn=warnings.append, on_renewal=renewals.append)
+    keeper.keep("The token", renew, seconds=0.4)
+    wait_until(lambda: len(renewals) > 1, what="two renewals")
+    keeper.end()
+    ended_with = len(tries)
+    assert warnings == [
+        "The token could not be renewed, trying again: away",
+        "The token is renewed after all",
+    ]
+    assert not keeper.is_alive
+    assert len(tries) == ended_with

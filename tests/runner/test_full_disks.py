@@ -1,0 +1,70 @@
+"""A disk that is full costs the job, never the truth about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.protocol import JobType
+from tests.runner.configurations import deploy_when_planned, sleeping
+from tests.runner.fake_console import CREDENTIAL, FakeConsole
+from tests.runner.processes import spawn_runner
+from tests.runner.terraforms import terraform_on_path
+
+#: Two megabytes, for this process and its children only: nobody else sees the mount, and it ends with them.
+MOUNT = 'mount -t tmpfs -o size=2m,mode=700 slipway "$0" && exec "$@"'
+
+
+@pytest.fixture
+def disk(console: FakeConsole, tmp_path: Path) -> Iterator[Path]:
+    """The small disk of a runner that is running on it."""
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    runner = spawn_runner(
+        console_url=console.url,
+        data_dir=data_dir,
+        log=tmp_path / "runner.log",
+        environ={"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL},
+        through=["unshare", "--mount", "--map-root-user", "sh", "-c", MOUNT, str(data_dir)],
+    )
+    yield Path(f"/proc/{runner.process.pid}/root{data_dir}")
+    runner.end()
+
+
+def fill(disk: Path) -> None:
+    with (disk / "filling").open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            with pytest.raises(OSError, match="No space left"):
+                write_for_ever(file.fileno(), size)
+
+
+def write_for_ever(descriptor: int, size: int) -> None:
+    while os.write(descriptor, b"x" * size):
+        pass
+
+
+def test_a_full_disk_is_told_in_one_sentence_and_got_over(console: FakeConsole, disk: Path) -> None:
+    first = console.enqueue(JobType.PLAN, {"main.tf": ""})
+    assert first.wait_for_end().status == "SUCCESS"
+    fill(disk)
+    job = console.enqueue(JobType.PLAN, {"main.tf": "# " + "x" * 100_000})
+    final = job.wait_for_end()
+    assert (final.status, final.fatal) == ("FAILED", False)
+    assert "disk is full" in str(final.error_message)
+    (disk / "filling").unlink()
+    again = console.enqueue(JobType.PLAN, {"main.tf": ""}, spec="again")
+    assert again.wait_for_end().status == "SUCCESS"
+
+
+def test_a_disk_that_fills_up_during_an_apply_does_not_end_it(console: FakeConsole, disk: Path) -> None:
+    job = deploy_when_planned(console, sleeping("echo begun; sleep 2; seq 1 2000"))
+    job.wait_for("(local-exec): begun")
+    fill(disk)
+    final = job.wait_for_end()
+    assert console.resources() == {"before", "slow", "after"}
+    assert not console.state_locks
+    assert final.status == "SUCCESS", final
+    assert final.log == job.receipt

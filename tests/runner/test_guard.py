@@ -1,0 +1,93 @@
+"""The guard interrupts what a runner left behind once: a second SIGINT makes Terraform drop its state."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runner import clock
+from runner.guard import MARKER_VARIABLE, Guard
+from tests.waiting import wait_until
+
+MARKER = "the-attempt"
+#: Notes every SIGINT, and keeps starting short-lived processes of its group, as provisioners do.
+COUNTING = """
+import pathlib, signal, subprocess, sys
+note = pathlib.Path(sys.argv[1])
+signal.signal(signal.SIGINT, lambda *_: note.open("a").write("interrupted\\n"))
+note.touch()
+while True:
+    subprocess.run(["sleep", "0.05"], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+"""
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    guard.start()
+    yield guard
+    guard.close()
+
+
+@pytest.fixture
+def working(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the attempt's marker."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COUNTING, str(tmp_path / "note")],
+        env={**os.environ, MARKER_VARIABLE: MARKER},
+        start_new_session=True,
+    )
+    wait_until((tmp_path / "note").exists, what="the process")
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def interrupts(tmp_path: Path) -> Callable[[], int]:
+    return lambda: len((tmp_path / "note").read_text().splitlines())
+
+
+def watch(guard: Guard, *, interrupt_in: float, kill_in: float) -> None:
+    moment = clock.now()
+    guard.watch(
+        MARKER, interrupt_at=moment + interrupt_in, kill_at=moment + kill_in, directories=[], relay=None
+    )
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
+    return lambda: process.poll() is not None
+
+
+def test_a_group_is_interrupted_once_and_killed_in_the_end(
+    guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
+) -> None:
+    watch(guard, interrupt_in=0, kill_in=1.5)
+    wait_until(has_ended(working), what="the kill")
+    assert interrupts() == 1
+
+
+def test_what_the_runner_has_interrupted_is_not_interrupted_again(
+    guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
+) -> None:
+    """The lease runs out while Terraform, interrupted by the runner, still finishes a resource."""
+    watch(guard, interrupt_in=0.5, kill_in=1.5)
+    guard.is_interrupted(MARKER)
+    wait_until(has_ended(working), what="the kill")
+    assert interrupts() == 0
+
+
+def test_a_renewal_does_not_make_it_forget(
+    guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
+) -> None:
+    """A cancelled attempt is interrupted and goes on renewing its lease; then its runner is killed."""
+    watch(guard, interrupt_in=60, kill_in=120)
+    guard.is_interrupted(MARKER)
+    watch(guard, interrupt_in=0.2, kill_in=1.2)
+    wait_until(has_ended(working), what="the kill")
+    assert interrupts() == 0

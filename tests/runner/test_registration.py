@@ -1,0 +1,170 @@
+"""How a runner comes by its credential, and what it says when it has none."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from runner import __version__
+from tests.runner.conftest import ROOT, StartRunner
+from tests.runner.fake_console import CREDENTIAL, TOKEN, FakeConsole
+from tests.waiting import wait_until
+
+
+def test_a_token_becomes_a_credential_that_only_its_owner_can_read(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    runner = start_runner("--name", "build-7", SLIPWAY_RUNNER_CREDENTIAL="", SLIPWAY_REGISTRATION_TOKEN=TOKEN)
+    wait_until(lambda: console.claim_keys, what="the first claim")
+    credential = runner.data_dir / "credential"
+    assert credential.read_text().strip() == CREDENTIAL
+    assert credential.stat().st_mode & 0o777 == 0o600
+    (registration,) = console.registrations
+    assert registration.name == "build-7"
+    assert registration.facts.version == __version__
+    assert registration.facts.types == [
+        "CONNECTION_TEST", "FETCH_RESOURCES", "PLAN", "DEPLOY", "DESTROY",
+    ]  # fmt: skip
+
+
+def test_a_kept_credential_needs_no_token(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text(CREDENTIAL + "\n")
+    start_runner(
+        "--credential-file", str(kept), SLIPWAY_RUNNER_CREDENTIAL="", SLIPWAY_REGISTRATION_TOKEN="old"
+    )
+    wait_until(lambda: console.claim_keys, what="the first claim")
+    assert not console.registrations
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"SLIPWAY_RUNNER_CREDENTIAL": "slr_revoked"}, "refused this runner's credential"),
+        ({"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": "slt_used"}, "Create a new one"),
+        ({"SLIPWAY_RUNNER_CREDENTIAL": ""}, "create a token in the console"),
+        ({"SLIPWAY_TERRAFORM": "/nowhere/terraform"}, "Install terraform or tofu"),
+        ({"SLIPWAY_RUNNER_STOP_GRACE": "soon"}, "SLIPWAY_RUNNER_STOP_GRACE"),
+    ],
+)
+def test_a_runner_that_cannot_start_says_why_in_one_line(
+    start_runner: StartRunner, environ: dict[str, str], message: str
+) -> None:
+    runner = start_runner(**environ)
+    assert runner.wait() == 2
+    assert message in runner.log
+    assert len(runner.log.splitlines()) == 1
+
+
+@pytest.mark.parametrize("url", ["", "console.example.com", "ftp://console", "https://me:secret@console"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    answer = run_command("start", "--console", url)
+    assert answer.returncode == 2
+    assert "console" in answer.stderr
+    assert "secret" not in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_check_says_what_is_right(console: FakeConsole, tmp_path: Path) -> None:
+    (tmp_path / "credential").write_text(CREDENTIAL)
+    answer = run_command("check", "--console", console.url, "--data-dir", str(tmp_path))
+    assert answer.returncode == 0, answer.stdout
+    assert [line.split(":")[0] for line in answer.stdout.splitlines()] == [
+        "ok     Terraform", "ok     data directory", "ok     console", "ok     TLS", "ok     credential",
+        "ok     clock",
+    ]  # fmt: skip
+
+
+def test_check_says_what_is_wrong(console: FakeConsole, tmp_path: Path) -> None:
+    (tmp_path / "credential").write_text("slr_revoked")
+    answer = run_command("check", "--console", console.url, "--data-dir", str(tmp_path))
+    assert answer.returncode == 1
+    assert "wrong  credential: This runner was revoked" in answer.stdout
+
+
+def test_the_command_knows_its_version() -> None:
+    assert run_command("--version").stdout == f"slipway-runner {__version__}\n"
+
+
+def test_check_says_that_there_is_no_console(tmp_path: Path) -> None:
+    answer = run_command("check", "--console", "http://127.0.0.1:1", "--data-dir", str(tmp_path))
+    assert answer.returncode == 1
+    assert "wrong  console: nothing answers at 127.0.0.1, port 1" in answer.stdout
+    answer = run_command("check", "--console", "https://nowhere.invalid", "--data-dir", str(tmp_path))
+    assert "wrong  console: the name nowhere.invalid is not known here" in answer.stdout
+
+
+def test_check_says_that_a_certificate_is_not_trusted(tmp_path: Path) -> None:
+    with encrypted_server(tmp_path) as (url, authority):
+        data = ("--data-dir", str(tmp_path / "data"))
+        distrusted = run_command("check", "--console", url, *data)
+        assert "wrong  TLS: the certificate of localhost is not trusted" in distrusted.stdout
+        assert "--ca-file" in distrusted.stdout
+        trusted = run_command("check", "--console", url, "--ca-file", str(authority), *data)
+        assert "ok     TLS: TLSv1" in trusted.stdout
+        assert "wrong  credential: none in" in trusted.stdout
+
+
+@contextmanager
+def encrypted_server(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Something that answers with a certificate of its own making, and says nothing more."""
+    certificate, key = self_signed(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"https://localhost:{server.server_address[1]}", certificate
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=90))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files
+
+
+def run_command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "runner.main", *arguments],
+        cwd=ROOT, env=dict(os.environ) | environ, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip

@@ -1,0 +1,221 @@
+"""Whoever wants a job to stop, Terraform ends in good order, in time, and the report says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from runner.protocol import JobType
+from runner.terraform_binary import find_terraform
+from tests.runner.configurations import begun, deploy_when_planned, sleeping
+from tests.runner.conftest import RunnerProcess, StartRunner
+from tests.runner.fake_console import FakeConsole, FakeJob
+from tests.waiting import wait_until
+
+
+def assert_ended_in_good_order(console: FakeConsole, runner: RunnerProcess) -> None:
+    assert not runner.terraform_processes()
+    assert console.resources() == {"before", "slow"}
+    assert not console.state_locks
+
+
+@pytest.fixture
+def stubborn_terraform(tmp_path: Path) -> str:
+    """A Terraform whose apply does not react to being interrupted."""
+    script = tmp_path / "stubborn"
+    script.write_text(f"""#!/bin/sh
+        if [ "$1" = apply ]; then trap '' INT; echo begun; sleep 60; fi
+        exec {find_terraform().path} "$@"
+    """)
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_cancel_reaches_a_sleeping_terraform_within_seconds(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = begun(console)
+    job.cancel = "person"
+    final = job.wait_for_end(seconds=5)
+    assert (final.status, final.error_code) == ("CANCELLED", "cancelled")
+    assert final.error_message == "Cancelled during apply."
+    assert final.log == job.receipt
+    assert_ended_in_good_order(console, runner)
+
+
+def test_a_timeout_that_the_console_announces_is_a_cancel_for_that_reason(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = begun(console)
+    job.cancel = "timeout"
+    final = job.wait_for_end(seconds=5)
+    assert (final.status, final.error_code) == ("CANCELLED", "timeout_exceeded")
+
+
+def test_the_runner_itself_keeps_the_time_limit(console: FakeConsole, runner: RunnerProcess) -> None:
+    job = deploy_when_planned(console, sleeping(), timeout_seconds=2)
+    final = job.wait_for_end(seconds=8)
+    assert (final.status, final.error_code) == ("CANCELLED", "timeout_exceeded")
+    assert "limit of 2 s" in str(final.error_message)
+    assert_ended_in_good_order(console, runner)
+
+
+def test_a_cancel_that_terraform_ignores_ends_with_a_kill(
+    console: FakeConsole, start_runner: StartRunner, stubborn_terraform: str
+) -> None:
+    runner = start_runner(SLIPWAY_TERRAFORM=stubborn_terraform, SLIPWAY_RUNNER_STOP_GRACE="1")
+    job = deploy_when_planned(console, sleeping())
+    job.wait_for("begun")
+    job.cancel = "person"
+    assert job.wait_for_end(seconds=8).status == "CANCELLED"
+    assert not runner.terraform_processes()
+
+
+def test_a_stale_claim_stops_terraform_at_once_and_the_runner_goes_on(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = begun(console)
+    job.stale = True
+    wait_until(lambda: not runner.terraform_processes(), seconds=8, what="the end of Terraform")
+    following = console.enqueue(JobType.PLAN, {"main.tf": ""}, spec="other")
+    assert following.wait_for_end().status == "SUCCESS"
+    assert job.final is None
+    assert "no longer ours" in runner.log
+
+
+def test_sigterm_in_the_middle_of_an_apply_saves_reports_and_exits(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = begun(console)
+    runner.signal(signal.SIGTERM)
+    assert runner.wait(seconds=15) == 0
+    assert job.final is not None
+    assert (job.final.status, job.final.error_code) == ("FAILED", "runner_stopped")
+    assert job.final.log == job.receipt
+    assert_ended_in_good_order(console, runner)
+    assert not runner.workdirs()
+
+
+def test_a_second_signal_kills_a_terraform_that_ignores_the_first(
+    console: FakeConsole, start_runner: StartRunner, stubborn_terraform: str
+) -> None:
+    runner = start_runner(SLIPWAY_TERRAFORM=stubborn_terraform)
+    job = deploy_when_planned(console, sleeping())
+    job.wait_for("begun")
+    runner.signal(signal.SIGTERM)
+    wait_until(lambda: "Stopping" in runner.log, what="the first signal")
+    runner.signal(signal.SIGTERM)
+    assert runner.wait(seconds=5) == 0
+    assert job.final is not None
+    assert job.final.error_code == "runner_stopped"
+    assert not runner.terraform_processes()
+
+
+def test_a_killed_runner_leaves_no_terraform_and_no_secret_behind(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    begun(console)
+    assert runner.terraform_processes()
+    runner.signal(signal.SIGKILL)
+    wait_until(lambda: not runner.terraform_processes(), seconds=10, what="the end of Terraform")
+    wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
+    assert_ended_in_good_order(console, runner)
+
+
+def test_a_guard_that_was_killed_is_replaced(console: FakeConsole, runner: RunnerProcess) -> None:
+    job = begun(console)
+    (guard,) = runner.guards()
+    os.kill(guard, signal.SIGKILL)
+    beats = job.heartbeats
+    wait_until(lambda: runner.guards() not in ([], [guard]) and job.heartbeats > beats, what="a new guard")
+    runner.signal(signal.SIGKILL)
+    wait_until(lambda: not runner.terraform_processes(), seconds=10, what="the end of Terraform")
+    assert_ended_in_good_order(console, runner)
+
+
+def test_a_sigterm_that_follows_a_ctrl_c_is_not_a_repeat(
+    console: FakeConsole, start_runner: StartRunner, stubborn_terraform: str
+) -> None:
+    runner = start_runner(SLIPWAY_TERRAFORM=stubborn_terraform)
+    job = deploy_when_planned(console, sleeping())
+    job.wait_for("begun")
+    runner.signal(signal.SIGINT)
+    runner.signal(signal.SIGTERM)
+    wait_until(lambda: "Stopping" in runner.log, what="the signals")
+    beats = job.heartbeats
+    wait_until(lambda: job.heartbeats > beats, what="another heartbeat")
+    assert runner.terraform_processes()
+    runner.signal(signal.SIGTERM)
+    assert runner.wait(seconds=5) == 0
+
+
+def test_a_runner_that_follows_a_killed_one_takes_jobs_again(
+    console: FakeConsole, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    begun(console)
+    runner.signal(signal.SIGKILL)
+    runner.wait()
+    start_runner()
+    job = console.enqueue(JobType.PLAN, sleeping())
+    assert job.wait_for_end().status == "SUCCESS"
+
+
+def test_two_runners_do_not_share_a_data_directory(
+    console: FakeConsole, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    wait_until(lambda: console.facts, what="the first runner's start")
+    second = start_runner()
+    assert second.wait() == 2
+    assert "Another runner" in second.log
+
+
+def test_terraform_is_gone_before_a_lease_that_cannot_be_renewed_ends(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    lease_seconds = 6
+    job = begun(console, lease_seconds=lease_seconds)
+    with console.away():
+        away_since = time.monotonic()
+        wait_until(
+            lambda: not runner.terraform_processes(), seconds=lease_seconds, what="the end of Terraform"
+        )
+        assert time.monotonic() - away_since > 1.5  # not at the first missed beat
+    final = job.wait_for_end()
+    assert (final.status, final.error_code) == ("FAILED", "lease_lost")
+    assert final.log == job.receipt
+    assert_ended_in_good_order(console, runner)
+
+
+def test_a_stopped_runner_loses_terraform_with_its_lease_and_says_nothing_later(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    lease_seconds = 4
+    job = begun(console, lease_seconds=lease_seconds)
+    runner.signal(signal.SIGSTOP)
+    runner.wait_until_nothing_runs(seconds=lease_seconds + 1)
+    job.stale = True
+    runner.signal(signal.SIGCONT)
+    following = console.enqueue(JobType.PLAN, {"main.tf": ""}, spec="other")
+    assert following.wait_for_end().status == "SUCCESS"
+    assert job.final is None
+
+
+def test_a_cancel_that_comes_after_the_apply_does_not_hide_it(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    """The outputs are read slowly; the cancel comes in that time."""
+    slow = tmp_path / "slow-outputs"
+    slow.write_text(f"""#!/bin/sh
+        if [ "$1" = output ]; then touch {tmp_path}/applied; sleep 3; fi
+        exec {find_terraform().path} "$@"
+    """)
+    slow.chmod(0o755)
+    start_runner(SLIPWAY_TERRAFORM=str(slow))
+    job: FakeJob = deploy_when_planned(console, {"main.tf": 'resource "terraform_data" "a" {}'})
+    wait_until((tmp_path / "applied").exists, what="the end of the apply")
+    job.cancel = "person"
+    assert job.wait_for_end().status == "SUCCESS"

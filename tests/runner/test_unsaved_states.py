@@ -1,0 +1,56 @@
+"""A state that Terraform could not save is never lost."""
+
+from __future__ import annotations
+
+import json
+
+from tests.runner.configurations import deploy_when_planned
+from tests.runner.conftest import RunnerProcess, StartRunner
+from tests.runner.fake_console import FakeConsole
+from tests.waiting import wait_until
+
+FILES = {"main.tf": 'resource "terraform_data" "made" {}'}
+
+
+def test_the_runner_pushes_a_state_that_terraform_could_not_save(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    console.refused_state_writes = 1
+    job = deploy_when_planned(console, FILES)
+    final = job.wait_for_end()
+    assert final.status == "FAILED"
+    assert job.says("the runner has pushed it")
+    assert console.resources() == {"made"}
+    assert not console.state_locks
+
+
+def test_a_state_that_nobody_saves_is_uploaded_with_the_job_and_the_log_says_what_to_do(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    console.refused_state_writes = 100
+    job = deploy_when_planned(console, FILES)
+    assert job.wait_for_end().status == "FAILED"
+    assert json.loads(console.errored_states[job.claim.job_id])["resources"][0]["name"] == "made"
+    assert job.says(f"/api/jobs/{job.claim.job_id}/errored-states/{job.claim.claim_id}")
+    assert job.says("terraform state push errored.tfstate")
+    assert not list((runner.data_dir / "rescued").iterdir())
+
+
+def test_a_state_that_the_console_does_not_take_waits_on_the_runner_until_it_does(
+    console: FakeConsole, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    console.refused_state_writes, console.refuses_errored_states = 100, True
+    job = deploy_when_planned(console, FILES)
+    assert job.wait_for_end().status == "FAILED"
+    (kept,) = (runner.data_dir / "rescued").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept.read_text())["resources"][0]["name"] == "made"
+    assert job.says(str(kept))
+    assert job.says("terraform state push")
+
+    console.refuses_errored_states = False
+    runner.process.terminate()
+    runner.wait()
+    start_runner()
+    wait_until(lambda: job.claim.job_id in console.errored_states, what="the upload of the kept state")
+    wait_until(lambda: not kept.exists(), what="the removal of the file")

@@ -1,0 +1,246 @@
+"""What is read out of a configuration, and what is wrong with it: the file, the line, the remedy."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from console.errors import BadInput
+from specs.configuration import Configuration, check_variables, read_configuration, read_variables
+from specs.document import blueprints
+from specs.terraform_types import NotAType, mismatch, parse_type
+
+TYPED = """
+variable "name" {
+  type        = string
+  description = "What everything is named after."
+}
+
+variable "replicas" {
+  type    = map(number)
+  default = { checkout = 3, "search" = 2 }
+}
+
+variable "network" {
+  type = object({
+    cidr  = string
+    zones = optional(list(string), ["a"])
+  })
+  default = null
+}
+
+variable "password" {
+  type        = string
+  sensitive   = true
+  description = <<-EOT
+    Never shown.
+    Not even here.
+  EOT
+}
+
+variable "anything" {}
+"""
+
+
+def test_types_descriptions_and_defaults_come_from_the_configuration_itself() -> None:
+    found = read_configuration({"variables.tf": TYPED}).variables
+    assert list(found) == ["name", "replicas", "network", "password", "anything"]
+    assert (found["name"].required, found["name"].description) == (True, "What everything is named after.")
+    assert (str(found["replicas"].type), found["replicas"].default) == (
+        "map(number)",
+        {"checkout": 3, "search": 2},
+    )
+    assert (found["network"].required, found["network"].default) == (False, None)
+    assert found["password"].sensitive
+    assert found["password"].description == "Never shown.\nNot even here."
+    assert str(found["anything"].type) == "any"
+    assert [one.line for one in found.values()] == [2, 7, 12, 20, 29]
+
+
+def test_json_configurations_are_read_as_well() -> None:
+    text = '{"variable": {"zone": {"type": "list(string)", "default": ["a"]}}, "locals": {"x": 1}}'
+    (zone,) = read_configuration({"main.tf.json": text}).variables.values()
+    assert (str(zone.type), zone.default, zone.required) == ("list(string)", ["a"], False)
+
+
+def test_what_was_read_is_the_same_after_it_was_kept() -> None:
+    read = read_configuration({"variables.tf": TYPED})
+    assert Configuration.from_json(read.as_json()) == read
+
+
+@pytest.mark.parametrize("blueprint", blueprints(), ids=lambda one: one.name)
+def test_the_quick_way_finds_the_same_variables_of_a_blueprint(blueprint: Any) -> None:
+    assert list(read_variables(blueprint.files).variables) == list(blueprint.variables)
+
+
+BAD_FILES = {
+    "a brace that is missing": (
+        {"main.tf": 'locals {\n  a = 1\n}\n\nresource "terraform_data" "x" {\n  input = 1\n'},
+        ("main.tf", 6, "is not closed"),
+    ),
+    "an operator too many": ({"main.tf": "locals {\n  a = = 1\n}\n"}, ("main.tf", 2, "look at column")),
+    "a quote that is missing": ({"main.tf": 'locals {\n  a = "x\n}\n'}, ("main.tf", 2, "quote")),
+    "bad JSON": ({"main.tf.json": '{\n "variable": {},\n}'}, ("main.tf.json", 3, "Correct it")),
+    "JSON that is no object": ({"main.tf.json": "[1]"}, ("main.tf.json", 1, "expected an object")),
+    "a type that is none": (
+        {"v.tf": 'variable "a" {}\nvariable "b" {\n  type = lst(string)\n}\n'},
+        ("v.tf", 2, "'lst' is not a type"),
+    ),
+    "a variable twice": (
+        {"a.tf": 'variable "a" {}\n', "b.tf": '\n\nvariable "a" {}\n'},
+        ("b.tf", 3, "is declared in a.tf already"),
+    ),
+    "locals in a circle": (
+        {"main.tf": "locals {\n  one = 1\n  a = local.b\n  b = local.a\n}\n"},
+        ("main.tf", 3, "local.a → local.b → local.a"),
+    ),
+    "a local of itself": ({"main.tf": 'locals {\n  a = "${local.a}x"\n}\n'}, ("main.tf", 2, "circle")),
+    "resources in a circle over two files": (
+        {
+            "a.tf": '\nresource "terraform_data" "a" {\n  input = terraform_data.b.id\n}\n',
+            "b.tf": 'resource "terraform_data" "b" {\n  input = [for x in [1] : terraform_data.a.id]\n}\n',
+        },
+        ("a.tf", 2, "terraform_data.a → terraform_data.b → terraform_data.a"),
+    ),
+    "data and a local in a circle": (
+        {"m.tf": 'data "http" "x" {\n  url = local.u\n}\nlocals {\n  u = data.http.x.url\n}\n'},
+        ("m.tf", 5, "Take one of the references out"),
+    ),
+    "nesting without end": (
+        {"m.tf": "locals {\n a = " + "[" * 4_000 + "]" * 4_000 + "\n}\n"},
+        ("m.tf", 1, "nested"),
+    ),
+    "no configuration": ({"modules/a/main.tf": "", "README.md": "x"}, (None, None, "ends in .tf")),
+    "a name that leads out": ({"../main.tf": ""}, ("../main.tf", None, "Rename it")),
+    "an absolute name": ({"/etc/main.tf": ""}, ("/etc/main.tf", None, "Rename it")),
+    "a name with a control character": ({"a\nb.tf": ""}, ("a\nb.tf", None, "Rename it")),
+}
+
+
+@pytest.mark.parametrize(("files", "said"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_configuration_is_refused_with_file_line_and_remedy(
+    files: dict[str, str], said: tuple[str | None, int | None, str]
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_configuration(files)
+    file, line, words = said
+    assert words in str(refused.value)
+    assert (refused.value.extra.get("file"), refused.value.extra.get("line")) == (file, line)
+    assert refused.value.extra["field"] == "source.files"
+    assert line is None or file is None or file in str(refused.value)
+
+
+NO_CIRCLE = """
+resource "terraform_data" "a" {
+  input = self_link.x
+  provisioner "local-exec" { command = "echo ${terraform_data.a.id} ${self.id}" }
+}
+module "m" { source = "./m"
+  id = terraform_data.c.id }
+resource "terraform_data" "c" { input = module.m.cidr }
+locals { text = "local.text and terraform_data.a are words in a comment" }
+"""
+
+
+def test_what_only_looks_like_a_circle_is_none() -> None:
+    read_configuration({"main.tf": NO_CIRCLE.replace("local.text and", "x and")})
+
+
+VALUES: list[tuple[str, Any, str | None]] = [
+    ("string", "x", None),
+    ("string", 3, None),
+    ("string", ["x"], "expected string, got list"),
+    ("number", 1.5, None),
+    ("number", "7", None),
+    ("number", "seven", "expected number, got string"),
+    ("number", True, "expected number, got bool"),
+    ("bool", "true", None),
+    ("bool", "yes", "expected bool, got string"),
+    ("list(string)", ["a", "b"], None),
+    ("list(number)", [1, "b"], r"v\[1\]: expected number, got string"),
+    ("set(string)", "a", r"expected set\(string\), got string"),
+    ("map(number)", {"a": 1, "b": {}}, "v.b: expected number, got map"),
+    ("object({a = string, b = optional(number)})", {"a": "x"}, None),
+    ("object({a = string, b = optional(number)})", {"b": 1}, "v.a: is required"),
+    ("object({a = object({b = list(bool)})})", {"a": {"b": [1]}}, r"v.a.b\[0\]: expected bool"),
+    ("tuple([string, number])", ["a"], "expected 2 elements, got 1"),
+    ("any", {"what": ["ever"]}, None),
+    ("string", None, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "wrong"), VALUES)
+def test_values_are_checked_as_terraform_types_them(kind: str, value: Any, wrong: str | None) -> None:
+    configuration = read_configuration({"v.tf": f'\nvariable "v" {{\n  type = {kind}\n}}\n'})
+    if wrong is None:
+        check_variables(configuration, variables={"v": value})
+        return
+    with pytest.raises(BadInput, match=wrong) as refused:
+        check_variables(configuration, variables={"v": value})
+    assert refused.value.extra == {"field": "variables.v", "file": "v.tf", "line": 2}
+
+
+def test_unknown_and_missing_variables_are_refused_by_name() -> None:
+    configuration = read_configuration({"variables.tf": TYPED})
+    with pytest.raises(BadInput, match=r"no variable 'nmae'\. Remove it, or declare it") as unknown:
+        check_variables(configuration, variables={"nmae": "x"}, may_lack_values=True)
+    assert unknown.value.extra["field"] == "variables.nmae"
+    with pytest.raises(BadInput, match=r"'name' \(string\) has no value and no default") as missing:
+        check_variables(configuration, variables={"anything": 1}, secret_names=frozenset({"password"}))
+    assert missing.value.extra == {"field": "variables.name", "file": "variables.tf", "line": 2}
+    check_variables(
+        configuration, variables={"anything": 1, "name": "x"}, secret_names=frozenset({"password"})
+    )
+
+
+TYPES = st.recursive(
+    st.sampled_from(["string", "number", "bool", "any"]),
+    lambda inner: st.one_of(
+        inner.map(lambda one: f"list({one})"),
+        inner.map(lambda one: f"map( {one} )"),
+        st.lists(inner, max_size=3).map(lambda all: f"tuple([{', '.join(all)}])"),
+        st.lists(inner, max_size=3).map(
+            lambda all: (
+                "object({"
+                + ", ".join(f"a{n} = {'optional(' * (n % 2)}{k}{')' * (n % 2)}" for n, k in enumerate(all))
+                + "})"
+            )
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(TYPES)
+def test_a_type_reads_as_it_is_written(text: str) -> None:
+    parsed = parse_type(text)
+    assert parse_type(str(parsed)) == parsed
+    assert mismatch(parsed, None, "v") is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text('(){}[],=:" strinumblaopjecx0.9', max_size=30))
+def test_no_text_breaks_the_reader_of_types(text: str) -> None:
+    with contextlib.suppress(NotAType):
+        parse_type(text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text('variable resource"{}[]()=\n.,$<-#/*:?ax1_\\\0\ud7ff', max_size=60))
+def test_no_text_breaks_the_reader_of_files(text: str) -> None:
+    for name in ("main.tf", "main.tf.json"):
+        refusal = refusal_of({name: text})
+        assert refusal is None or (refusal.extra["file"] == name and refusal.extra["line"] >= 1)
+
+
+def refusal_of(files: dict[str, str]) -> BadInput | None:
+    try:
+        read_configuration(files)
+    except BadInput as refusal:
+        return refusal
+    return None

@@ -1,0 +1,96 @@
+"""The demo from a blueprint, from files and from Git: planned, applied and destroyed by real programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.jobs.models import Job
+from console.jobs.services import request_destroy, request_plan
+from console.plans.models import Plan
+from console.plans.services import request_deploy
+from specs.document import load_blueprint
+from specs.models import Component, Output, Spec
+from specs.outputs import reveal_output
+from specs.services import create_spec
+from specs.variables import empty
+from tests.git_host import Repository
+from tests.people import Tenant
+from tests.runner.installation import Installation, messages, wait_for_end
+from tests.specs.editing import everything_stored
+
+#: Small and without waits: what is shown here is the way, not the size.
+VALUES = {"delay": 0, "zones": ["a"], "services": {"checkout": 1}}
+
+
+@pytest.fixture
+def installation(ours: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    monkeypatch.setenv("SLIPWAY_GIT_ALLOWED_HOSTS", "127.0.0.1")
+    running = Installation(tmp_path)
+    running.start()
+    yield running
+    running.stop()
+
+
+def sources(repository: Repository) -> dict[str, dict[str, Any]]:
+    files = load_blueprint("demo").files
+    repository.commit({f"platform/demo/{name}": text for name, text in files.items()})
+    return {
+        "blueprint": {"kind": "blueprint", "name": "demo"},
+        "inline": {"kind": "inline", "files": dict(files)},
+        "git": {"kind": "git", "url": repository.url, "ref": "main", "path": "platform/demo"},
+    }
+
+
+@pytest.mark.timeout(240)
+def test_the_demo_runs_from_each_source(
+    ours: Tenant, installation: Installation, repository: Repository, start_runner: Callable[..., Any]
+) -> None:
+    start_runner("--slots", "3")
+    specs = [new_spec(ours, kind, source) for kind, source in sources(repository).items()]
+    plans = [
+        plan_of(job) for job in all_done(request_plan(spec=one, requested_by=ours.operator) for one in specs)
+    ]
+    assert all(plan.summary["add"] > 5 for plan in plans)
+    all_done(request_deploy(plan=plan, requested_by=ours.operator) for plan in plans)
+    for spec in specs:
+        has_its_outputs(ours, spec)
+    all_done(request_destroy(spec=one, confirmation=one.name, requested_by=ours.operator) for one in specs)
+    assert not Output.objects.filter(gone_at=None).exists()
+    assert not Component.objects.filter(gone_at=None).exists()
+
+
+def new_spec(tenant: Tenant, name: str, source: dict[str, Any]) -> Spec:
+    return create_spec(
+        organization=tenant.organization,
+        name=name,
+        source=source,
+        pool_id=tenant.pool.pk,
+        author=tenant.operator,
+        bundle={**empty(), "variables": VALUES},
+    )
+
+
+def plan_of(job: Job) -> Plan:
+    return Plan.objects.select_related("spec__organization", "job").get(job=job)
+
+
+def has_its_outputs(tenant: Tenant, spec: Spec) -> None:
+    kept = {one.name: one for one in spec.outputs.all()}
+    assert kept["cluster_endpoint"].value == "https://harbour.cluster.example"
+    assert {one.kind: one.gone_at for one in spec.components.all()} == {"cluster": None, "database": None}
+    password = reveal_output(spec=spec, name="database_password", revealed_to=tenant.operator)
+    assert len(password) == 64
+    assert password not in everything_stored()
+    jobs = Job.objects.filter(spec=spec)
+    assert all(password not in message for job in jobs for message in messages(job))
+
+
+def all_done(asked: Iterable[Job]) -> list[Job]:
+    """The jobs, asked for at once, after each has succeeded."""
+    ended = [wait_for_end(job, seconds=90) for job in list(asked)]
+    assert [job.status for job in ended] == ["SUCCESS"] * len(ended), list(map(messages, ended))
+    return ended

@@ -1,0 +1,1 @@
+"""Terraform's state: the console's backend with real Terraform, other backends on emulators, the pages."""

@@ -1,0 +1,35 @@
+"""What the documents promise about the tree is checked against the tree."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+#: A path in backquotes, such as `console/jobs/queue.py` or `docs/decisions/`.
+PATH = re.compile(r"`((?:bench|cli|console|deploy|docs|runner|specs|static|templates|tests)/[\w./-]*)`")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    text = document.read_text()
+    named = [ROOT / path for path in PATH.findall(text)] + [
+        document.parent / path for path in LINK.findall(text)
+    ]
+    assert [str(path) for path in named if not path.exists()] == []
+
+
+def test_the_life_of_a_job_passes_every_room_of_the_path() -> None:
+    text = (ROOT / "docs/life-of-a-job.md").read_text()
+    for room in (
+        "console/jobs",
+        "console/plans",
+        "console/state",
+        "console/live",
+        "console/janitor",
+        "runner",
+        "specs",
+    ):
+        assert f"`{room}/" in text
