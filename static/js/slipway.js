@@ -11,6 +11,7 @@ import "./resource-progress.js";
 import "./resource-graph.js";
 import "./diagnostic-cards.js";
 import "./plan-changes.js";
+import "./page-change.js";
 import "./page-dialog.js";
 import "./file-editor.js";
 import "./spec-form.js";
