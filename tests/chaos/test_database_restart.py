@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from console.embedded_postgres import EmbeddedPostgres
+from runner.protocol import Claim
 from tests.chaos.remote import RemoteRunner
 from tests.console_process import ROOT, Programs
 from tests.waiting import wait_until
@@ -82,6 +83,48 @@ def test_a_runner_keeps_its_claim_over_a_restart_and_finishes(
     wait_until(lambda: ask(postgres, looks) != looked_at, seconds=20, what="another look of the janitor")
     ended = "SELECT outcome, count(*)::int FROM jobs_attempt GROUP BY outcome ORDER BY outcome"
     assert ask(postgres, ended) == [("running", 1), ("succeeded", 2)]
+
+
+def test_a_claim_that_a_crash_forgot_opens_nothing_and_the_job_runs_once(
+    postgres: EmbeddedPostgres, programs: Programs, credential: str
+) -> None:
+    keep_commits_in_memory(postgres)
+    server = programs.server()
+    with RemoteRunner(server.url, credential) as runner:
+        forgotten = claim_and_forget(postgres, runner)
+        refused = [
+            runner.heartbeat(forgotten),
+            runner.report(forgotten, "PROCESSING"),
+            runner.log(forgotten, 1, "from nowhere"),
+            runner.report(forgotten, "SUCCESS"),
+        ]
+        assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [
+            (409, "stale_claim")
+        ] * 4
+
+        again = runner.take_and_start()
+        assert again.job_id == forgotten.job_id
+        assert runner.report(again, "SUCCESS").json() == {"status": "SUCCESS"}
+    rows = ask(postgres, f"SELECT claim_id::text, outcome FROM jobs_attempt WHERE job_id = '{again.job_id}'")
+    assert rows == [(again.claim_id, "succeeded")]
+
+
+def keep_commits_in_memory(postgres: EmbeddedPostgres) -> None:
+    """What does not wait for the disk gets there after ten seconds, the most that PostgreSQL allows."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def claim_and_forget(postgres: EmbeddedPostgres, runner: RemoteRunner) -> Claim:
+    """The server's writer may wake in the very moment between claim and crash, but not each time."""
+    for _ in range(3):
+        claim = runner.claim(wait=10)
+        assert claim is not None
+        crash(postgres)
+        if not ask(postgres, f"SELECT FROM jobs_jobclaim WHERE claim_id = '{claim.claim_id}'"):
+            return claim
+    pytest.fail("no claim was forgotten: claims wait for the disk, and decision 9 no longer describes them")
 
 
 def crash(postgres: EmbeddedPostgres) -> None:
