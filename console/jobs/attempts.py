@@ -38,6 +38,7 @@ from console.jobs.lifecycle import (
     Ending,
     after_failure,
 )
+from console.jobs.masking import MASK, Secrets, forget_secrets, masked, remember_secrets, secrets_of
 from console.jobs.models import Attempt, Job, Outcome
 from console.jobs.queue import Held
 from console.jobs.selectors import LEVEL_BITS
@@ -81,10 +82,12 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
         return None
     _announce(held.id, held.organization_id)
     try:
-        return _claim_answer(held)
+        answer = _claim_answer(held)
     except SlipwayError as refusal:
         _refuse(held, refusal)
         return None
+    remember_secrets(answer)
+    return answer
 
 
 def _refuse(held: queue.Claimed, refusal: SlipwayError) -> None:
@@ -144,6 +147,7 @@ def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> 
         moved = _finish_in_steps(held, report, attempt, actor, sensitive)
     if moved is None:
         return _why_not_moved(held, digest, report)
+    forget_secrets(held.claim_id)
     announce_moved(moved)
     return JobStatus(moved.status)
 
@@ -164,7 +168,7 @@ class IncomingBatch:
 
 def append_log(*, held: Held, incoming: IncomingBatch) -> int:
     """Append a batch of log lines; returns the number that the next line will have."""
-    batch = _checked(incoming)
+    batch = _checked(incoming, secrets_of(held))
     size = queue.append_log(held=held, batch=batch, limit_bytes=settings.SLIPWAY_MAX_LOG_BYTES)
     if size is None:
         _require_looked_at(held)
@@ -416,7 +420,7 @@ def _status_if_held(held: Held) -> str:
     return status
 
 
-def _checked(incoming: IncomingBatch) -> queue.Batch:
+def _checked(incoming: IncomingBatch, secrets: Secrets) -> queue.Batch:
     """The batch in the form it is stored in, or a refusal that names the line."""
     if not 0 < len(incoming.lines) <= MAX_BATCH_LINES:
         raise TooLarge(f"A batch has between 1 and {MAX_BATCH_LINES} lines, not {len(incoming.lines)}.")
@@ -425,16 +429,16 @@ def _checked(incoming: IncomingBatch) -> queue.Batch:
         message = _message(line, index)
         digest.update(message.encode() + b"\n")
         levels |= LEVEL_BITS[line["level"]]
-        texts.append(
-            orjson.dumps({key: line.get(key) for key in ("at", "level", "message", "data")}).decode()
-        )
-    # The runner masks what it was given; this catches a token of ours that it was not told about.
-    stored = ANY_TOKEN.sub("(sensitive)", "\n".join(texts))
+        said = {"message": message, "data": line.get("data")}
+        stored = {"at": line["at"], "level": line["level"], **(masked(said, secrets) if secrets else said)}
+        texts.append(orjson.dumps(stored).decode())
+    # A token of ours may stand in any field, and the runner is not told of each.
+    whole = ANY_TOKEN.sub(MASK, "\n".join(texts))
     batch = queue.Batch(
         first_seq=incoming.first_seq,
         line_count=len(texts),
         level_mask=levels,
-        lines=stored,
+        lines=whole,
         digest=digest.digest(),
     )
     if batch.size_bytes > MAX_BATCH_BYTES:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import APIResponse, Page, Route, expect
+from playwright.sync_api import APIResponse, Page, Request, Route, expect
 
 from console.state.models import StateLock, StateVersion
 from console.state.services import import_state
@@ -112,12 +112,13 @@ def test_the_late_answer_of_a_form_does_not_pull_back_who_went_on(served: str, o
         page.get_by_role("link", name="Browse resources").click()
         expect(page.get_by_role("heading", name="Serial 2 of network")).to_be_visible()
 
-        asked: list[str] = []
-        page.on("request", lambda request: request.resource_type == "xhr" and asked.append(request.url))
+        asked: list[Request] = []
+        page.on("request", lambda request: asked.append(request))  # noqa: PLW0108
         route, answer = held[0]
         with page.expect_response(unlock):
             route.fulfill(response=answer)
         # Where the form leads would be asked for at once, so before what is clicked now.
         page.get_by_role("link", name="What it changed").click()
         expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
-        assert asked == [f"{served}/ours/specs/network/state/compare?from=1&to=2"]
+        pages = [request.url for request in asked if request.resource_type == "xhr"]
+        assert pages == [f"{served}/ours/specs/network/state/compare?from=1&to=2"]

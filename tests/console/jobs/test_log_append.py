@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pytest_django import Settings
 
 from console.accounts.tokens import new_token
+from console.jobs import masking
 from console.jobs.models import Job, JobClaim, LogChunk
-from console.jobs.selectors import log_lines
+from console.jobs.selectors import log_completeness, log_lines
 from runner.log import _BATCH_BYTES
 from runner.protocol import (
     EMPTY_CHAIN,
@@ -19,6 +21,7 @@ from runner.protocol import (
     Claim,
     extend_chain,
 )
+from specs.services import change_variable
 from tests.console_app import Console, RunnerClient, code_of, line, receipt
 from tests.database_clock import let_retry_wait_pass
 from tests.people import Tenant, fresh
@@ -184,6 +187,45 @@ def test_the_state_credential_of_the_claim_is_masked(runner: RunnerClient, claim
     assert claim.state is not None
     runner.log(claim, 1, f"Authorization: {claim.state.password}")
     assert messages_of(claim) == [(1, "Authorization: (sensitive)")]
+
+
+def secret_claim(runner: RunnerClient, ours: Tenant) -> Claim:
+    """Of a Spec with a secret of two lines, one word of which the log itself has everywhere."""
+    for name, value in (("KEY", "first half\nsecond half"), ("WORD", "message")):
+        change_variable(
+            spec=ours.spec,
+            category="environment",
+            name=name,
+            value=value,
+            sensitive=True,
+            author=ours.operator,
+        )
+    ours.request()
+    return runner.take_and_start()
+
+
+@pytest.mark.parametrize("answered_by", ["this process", "another process"])
+def test_a_secret_that_a_runner_did_not_mask_is_masked_here(
+    runner: RunnerClient, ours: Tenant, answered_by: str
+) -> None:
+    claim = secret_claim(runner, ours)
+    if answered_by == "another process":
+        masking.forget_secrets(UUID(claim.claim_id))
+    lines = [line("a message: first half"), line("second half", error={"detail": ["see second half"]})]
+    assert runner.log_lines(claim, 1, lines).status_code == 200
+    stored = [one for _, one in log_lines(Job.objects.get(pk=claim.job_id), limit=10)]
+    assert [one["message"] for one in stored] == ["a (sensitive): (sensitive)", "(sensitive)"]
+    assert stored[1]["data"]["error"] == {"detail": ["see (sensitive)"]}
+
+
+def test_what_is_masked_here_is_still_the_log_that_the_runner_vouches_for(
+    runner: RunnerClient, ours: Tenant
+) -> None:
+    claim = secret_claim(runner, ours)
+    runner.log(claim, 1, "first half")
+    assert runner.succeed(claim, log=receipt(2, ["first half"])).status_code == 200
+    assert log_completeness(Job.objects.get(pk=claim.job_id)) == "complete"
+    assert UUID(claim.claim_id) not in masking._remembered
 
 
 @pytest.mark.parametrize(
