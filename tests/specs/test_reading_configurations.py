@@ -84,7 +84,7 @@ BAD_FILES = {
     ),
     "an operator too many": ({"main.tf": "locals {\n  a = = 1\n}\n"}, ("main.tf", 2, "look at column")),
     "a quote that is missing": ({"main.tf": 'locals {\n  a = "x\n}\n'}, ("main.tf", 2, "quote")),
-    "bad JSON": ({"main.tf.json": '{\n "variable": {},\n}'}, ("main.tf.json", 3, "Correct it")),
+    "bad JSON": ({"main.tf.json": '{\n "variable": {},\n oops}'}, ("main.tf.json", 3, "Correct it")),
     "JSON that is no object": ({"main.tf.json": "[1]"}, ("main.tf.json", 1, "expected an object")),
     "a type that is none": (
         {"v.tf": 'variable "a" {}\nvariable "b" {\n  type = lst(string)\n}\n'},
