@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -33,7 +32,6 @@ output "key" {
   sensitive = true
 }
 """
-OWN_LOCK = re.compile(r"ConditionalCheckFailedException.*?ID:\s+(\S+)", re.DOTALL)
 #: An apply that is in the middle until the file `go` is there.
 WAITING = """
 resource "terraform_data" "before" {}
@@ -143,36 +141,18 @@ class Terraform:
 
     @contextmanager
     def in_the_middle(self, *arguments: str) -> Iterator[Applying]:
-        """An apply of WAITING that has begun.
-
-        The cloud's library repeats a request whose answer was lost: with the DynamoDB emulator on a busy
-        machine Terraform then meets the lock that it has just taken itself. That one is taken away, once.
-        """
+        """An apply of WAITING that has begun."""
         with self.applying(*arguments) as applying:
-            self._wait_until_begun(applying)
-            if self._has_begun():
-                yield applying
-                return
-            printed = applying.printed
-        own = OWN_LOCK.search(printed)
-        assert own, printed
-        self.run("force-unlock", "-force", own[1])
-        (self.folder / "go").unlink()
-        with self.applying(*arguments) as applying:
-            self._wait_until_begun(applying)
+            wait_until(
+                lambda: self._has_begun() or applying.process.poll() is not None,
+                seconds=30,
+                what="the apply having begun",
+            )
             assert self._has_begun(), applying.printed
             yield applying
 
     def _has_begun(self) -> bool:
         return (self.folder / "begun").exists()
-
-    def _wait_until_begun(self, applying: Applying) -> None:
-        """Or until it has ended without."""
-        wait_until(
-            lambda: self._has_begun() or applying.process.poll() is not None,
-            seconds=30,
-            what="the apply having begun",
-        )
 
     def let_go(self) -> None:
         (self.folder / "go").touch()

@@ -11,8 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import boto3
 import psycopg
 import pytest
+from botocore.exceptions import ClientError
 from django.db import connection
 
 from console.errors import BadInput, Conflict
@@ -32,7 +34,7 @@ from tests.runner.installation import Project, messages, new_project, wait_for_e
 from tests.runner.processes import RunnerProcess, spawn_runner
 from tests.runner.terraforms import terraform_on_path
 from tests.state.documents import before
-from tests.state.emulators import Cloud, amazon, google, microsoft, s3
+from tests.state.emulators import REGION, TABLE, Cloud, amazon, google, microsoft, s3
 from tests.state.terraform import TWO_RESOURCES, WAITING, Terraform
 from tests.throwaway_postgres import reachable_directory
 
@@ -88,7 +90,7 @@ def keep_in(cloud: Cloud, spec: Spec, tenant: Tenant) -> None:
 
 
 def secrets_of(cloud: Cloud) -> list[str]:
-    public = {"AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST", "AWS_ACCESS_KEY_ID"}
+    public = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "STORAGE_EMULATOR_HOST", "AWS_ACCESS_KEY_ID"}
     values = [value for name, value in cloud.environment.items() if name not in public]
     return [value for value in values if value != "test"]
 
@@ -163,6 +165,31 @@ def test_two_applies_at_once(clouds: Clouds, kind: str, ours: Tenant, tmp_path: 
     for secret in secrets_of(cloud):
         kept = [path for path in second.folder.rglob("*") if path.is_file()]
         assert not [path for path in kept if secret in path.read_text("latin-1")]
+
+
+def test_a_repeated_request_for_a_lock_is_not_a_conflict_and_another_one_is(clouds: Clouds) -> None:
+    """Of the suite's own filter: what makes the test above steady must not make it blind."""
+    environment = clouds("s3-dynamodb").environment
+    table = boto3.client(
+        "dynamodb", endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"], region_name=REGION,
+        aws_access_key_id="test", aws_secret_access_key="test",
+    )  # fmt: skip
+
+    def lock(holder: str) -> Any:
+        item = {"LockID": {"S": "repeated"}, "Info": {"S": holder}}
+        return table.put_item(TableName=TABLE, Item=item, ConditionExpression="attribute_not_exists(LockID)")
+
+    lock("first")
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        lock("first")
+    table.meta.events.register("before-send.dynamodb.PutItem", _as_a_repeat)
+    assert lock("first")
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        lock("second")
+
+
+def _as_a_repeat(request: Any, **_: Any) -> None:
+    request.headers["amz-sdk-request"] = "attempt=2"
 
 
 def machine(folder: Path, cloud: Cloud, spec: Spec) -> Terraform:
