@@ -31,6 +31,13 @@ _RESERVED = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+#: Where each cloud's provider and tools look for the region. azurerm has no such place; its `az` has.
+_REGION_NAMES = {
+    "aws": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "gcp": ("GOOGLE_REGION", "CLOUDSDK_COMPUTE_REGION"),
+    "azure": ("AZURE_DEFAULTS_LOCATION",),
+}
+
 #: Names whose values are secrets even if nobody said so.
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
@@ -45,8 +52,9 @@ def job_environment(
     terraform_config: Path,
     plugin_cache: Path,
     marker: str,
+    region: Mapping[str, str],
 ) -> dict[str, str]:
-    environ = {"LANG": "C.UTF-8", **_passed(runner_environ, (*PASSED, *pass_also))}
+    environ = {"LANG": "C.UTF-8", **_passed(runner_environ, (*PASSED, *pass_also)), **region}
     environ.update(_checked(job_environ))
     environ.update(
         HOME=str(workdir.home),
@@ -61,6 +69,12 @@ def job_environment(
     environ[MARKER_VARIABLE] = marker
     environ.update(_state_environment(state) if state else {})
     return environ
+
+
+def region_environment(region: str, *, cloud: str) -> dict[str, str]:
+    """The Spec's region as the tools of its cloud look for it; of all clouds, where it is not known which."""
+    clouds = (cloud,) if cloud in _REGION_NAMES else tuple(_REGION_NAMES)
+    return {name: region for one in clouds for name in _REGION_NAMES[one]} if region else {}
 
 
 def secret_values(environ: Mapping[str, str], sensitive_names: Iterable[str]) -> Iterator[str]:

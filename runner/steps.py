@@ -13,7 +13,7 @@ from runner.backends import BACKEND_FILE, LOCKED, backend_file, backend_type, co
 from runner.client import ConsoleAway, PlanUpload, Refused, errored_state_path
 from runner.connection_test import test_connection
 from runner.cost import estimate_cost
-from runner.environment import job_environment
+from runner.environment import job_environment, region_environment
 from runner.git import fetch_files
 from runner.identity import assume_credentials
 from runner.last_step import last_step_of
@@ -56,7 +56,15 @@ def make_workdir(attempt: Attempt) -> None:
         terraform_config=equipment.settings.terraform_config or config,
         plugin_cache=equipment.data.plugin_cache,
         marker=attempt.marker,
+        region=_region(attempt.claim),
     )
+
+
+def _region(claim: Claim) -> dict[str, str]:
+    """As it was reviewed: the snapshot's, whatever the Spec says by now."""
+    identity = claim.identity
+    cloud = (identity.settings.get("provider_hint") or identity.provider) if identity else ""
+    return region_environment(str(claim.snapshot.get("region") or ""), cloud=str(cloud))
 
 
 def write_configuration(attempt: Attempt) -> None:

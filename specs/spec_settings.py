@@ -30,6 +30,8 @@ MAX_LABELS = 50
 LABEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")
 #: What Terraform takes as `required_version`: `1.9.8`, `~> 1.9`, `>= 1.8, < 2.0`.
 VERSION = re.compile(r"^\s*(=|!=|>=?|<=?|~>)?\s*\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?\s*$")
+#: How the clouds spell regions: eu-central-1, europe-west1, westeurope.
+REGION = re.compile(r"^[a-z0-9][a-z0-9-]{0,59}$")
 #: A resource type, also with * and ? for many.
 RESOURCE_TYPE = re.compile(r"^[a-z0-9_*?-]{1,100}$")
 GATE_KINDS = ("job_success", "approval")
@@ -125,6 +127,19 @@ def _terraform_version(value: Any) -> str:
     return value.strip()
 
 
+def _region(value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadInput("region: expected text", field="region")
+    region = value.strip()
+    if region and not REGION.match(region):
+        raise BadInput(
+            f"region: {region[:60]!r} is not the name of a region, such as eu-central-1, europe-west1 or "
+            "westeurope.",
+            field="region",
+        )
+    return region
+
+
 def _destroy_guard(value: Any) -> dict[str, Any]:
     """No share means that no share is too large."""
     if not isinstance(value, dict):
@@ -187,6 +202,7 @@ def _gates(value: Any) -> list[dict[str, Any]]:
 
 RULES: dict[str, Callable[[Any], Any]] = {
     "labels": _labels,
+    "region": _region,
     "terraform_version": _terraform_version,
     "auto_apply": _boolean("auto_apply"),
     "protected": _boolean("protected"),

@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from console.accounts.access import organization_to_operate
 from console.accounts.models import Organization
 from console.errors import BadInput, NotFound, SlipwayError
-from console.identities.selectors import identities_for, identities_of
+from console.identities.selectors import identities_for, identities_for_new
 from console.pages import PageRequest, action, is_fragment, signed_in
 from console.runners.models import Pool
 from console.runners.services import default_pool
@@ -45,7 +45,7 @@ def new(request: PageRequest, org: str) -> HttpResponse:
     context = {
         "kind": kind,
         "pools": _pools(organization),
-        "identities": identities_of(organization),
+        "identities": identities_for_new(organization),
         "environments": ENVIRONMENTS,
         "files": [("main.tf", FIRST_FILE)] if kind == "inline" else [],
         **(_blueprint_context(organization, request.GET.get("name", "")) if kind == "blueprint" else {}),
@@ -88,6 +88,7 @@ def create_from(request: PageRequest, org: str) -> Spec:
             "environment": request.POST.get("environment", "") or ENVIRONMENTS[0],
             "description": request.POST.get("description", ""),
             "identity": request.POST.get("identity", ""),
+            "region": request.POST.get("region", ""),
         },
     )
 

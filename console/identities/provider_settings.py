@@ -34,6 +34,13 @@ SERVICE_ACCOUNT = _shape(
 GCP_REGION = _shape(r"[a-z]+-[a-z]+\d{1,2}")
 AZURE_REGION = _shape(r"[a-z]{4,30}\d{0,2}")
 
+#: By cloud: how it spells a region, and one for people to see.
+REGIONS: dict[str, tuple[re.Pattern[str], str]] = {
+    Provider.AWS: (AWS_REGION, "eu-central-1"),
+    Provider.GCP: (GCP_REGION, "europe-west1"),
+    Provider.AZURE: (AZURE_REGION, "westeurope"),
+}
+
 #: What STS takes; a role that is assumed by another one is good for an hour at most ("role chaining").
 MIN_SESSION_SECONDS, MAX_SESSION_SECONDS, MAX_CHAINED_SECONDS = 900, 43_200, 3_600
 DEFAULT_SESSION_SECONDS = 3_600
@@ -127,13 +134,20 @@ def _ambient(given: Settings) -> Settings:
     hint: str = given.get("provider_hint") or ""
     if hint not in ("", Provider.AWS, Provider.GCP, Provider.AZURE):
         raise _wrong("provider_hint", hint, "aws, gcp, azure, or nothing")
-    shapes: dict[str, Callable[[str], str]] = {
-        Provider.AWS: _matching("regions", AWS_REGION, "a region such as eu-central-1"),
-        Provider.GCP: _matching("regions", GCP_REGION, "a region such as europe-west1"),
-        Provider.AZURE: _matching("regions", AZURE_REGION, "a region such as westeurope"),
-    }
-    any_shape = _matching("regions", _shape(r"[a-z0-9-]{1,40}"), "the name of a region")
-    return {"provider_hint": hint, "regions": _regions(given, shapes.get(hint, any_shape))}
+    shape, example = REGIONS.get(hint, (_shape(r"[a-z0-9-]{1,40}"), "eu-central-1"))
+    regions = _regions(given, _matching("regions", shape, f"a region such as {example}"))
+    return {"provider_hint": hint, "regions": regions}
+
+
+def require_region(provider: str, settings: Settings, region: str) -> None:
+    """Refuse a Spec's region that the cloud of its identity does not have."""
+    shape, example = REGIONS.get(settings.get("provider_hint") or provider, (None, ""))
+    if region and shape is not None and not shape.fullmatch(region):
+        raise BadInput(
+            f"region: {_shown(region)} is not a region of the identity's cloud, such as {example}. Choose "
+            "another region, or another identity.",
+            field="region",
+        )
 
 
 #: For each provider: the names that may be given, and what finds their values good.

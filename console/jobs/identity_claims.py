@@ -76,7 +76,8 @@ def wire_settings(identity: CloudIdentity, *, job: Job, spec: Spec | None) -> di
     name = f"slipway-{job.number}-{spec.slug if spec else identity.slug}"
     return {
         **identity.settings,
-        "region": (spec.region if spec else "") or identity.settings["region"],
+        # As it was reviewed, whatever the Spec says by now.
+        "region": job.config_snapshot.get("region") or identity.settings["region"],
         "external_id": identity.external_id,
         "session_name": name[:MAX_SESSION_NAME],
     }

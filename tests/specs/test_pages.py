@@ -51,15 +51,16 @@ def test_each_way_to_a_new_spec_has_its_page(ours: Tenant) -> None:
 def test_a_form_of_typed_variables_becomes_a_spec_and_its_first_plan(ours: Tenant) -> None:
     form = {
         "source": "blueprint", "blueprint": "demo", "name": "Harbour", "environment": "staging",
-        "then": "plan", "var-name": "harbour", "var-zones": '["a", "z"]', "var-delay": "0.5",
-        "var-services": "",
+        "region": "eu-central-1", "then": "plan", "var-name": "harbour", "var-zones": '["a", "z"]',
+        "var-delay": "0.5", "var-services": "",
     }  # fmt: skip
     answer = Browser(ours, ours.operator).post("specs/new/create", form)
     assert "/ours/jobs/1/" in sent_to(answer)
     document = Revision.objects.get(spec__slug="harbour").document
     assert document["variables"] == {"zones": ["a", "z"], "delay": 0.5}
     assert Job.objects.get().config_snapshot["variables"] == document["variables"]
-    assert Spec.objects.get().environment == "staging"
+    assert Job.objects.get().config_snapshot["region"] == "eu-central-1"
+    assert (Spec.objects.get().environment, Spec.objects.get().region) == ("staging", "eu-central-1")
 
 
 def test_files_become_a_spec_and_what_they_declare_becomes_fields(ours: Tenant) -> None:
@@ -123,6 +124,8 @@ def test_bombs_and_bad_values_are_refused_on_the_page(ours: Tenant) -> None:
     answer = browser.post("specs/new/create", {"source": "inline", "name": "x", "archive": bomb})
     assert (answer.status_code, b'data-field="archive"' in answer.content) == (400, True)
     form = {"source": "inline", "name": "Shop", **TYPED_FILES}
+    answer = browser.post("specs/new/create", {**form, "region": "Frankfurt am Main"})
+    assert (answer.status_code, b'data-field="region"' in answer.content) == (400, True)
     for name, typed, words in (
         ("size", "big", "is not a number"),
         ("zones", "[1,", "look at line 1"),

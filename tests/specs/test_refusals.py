@@ -183,6 +183,8 @@ BAD_SETTINGS: dict[str, tuple[str, Any]] = {
     "a label that is no text": ("labels", {"a": 1}),
     "a label with a space": ("labels", {"a b": "c"}),
     "no version": ("terraform_version", "latest"),
+    "no region": ("region", "Frankfurt (Main)"),
+    "a region that is no text": ("region", 1),
     "no time": ("expires_at", "tomorrow"),
     "a time without its zone": ("expires_at", "2027-01-31T12:00:00"),
     "a day that is none": ("expires_at", "2027-02-31T12:00:00Z"),

@@ -41,6 +41,8 @@ def report_fetch(runner: RunnerClient) -> None:
     runner.start(claim)
     zones = [{"id": "Z0123456789", "name": "harbour.example", "private": False}]
     send(runner, claim, zones, kind="hosted_zone", region="global")
+    regions = [{"id": "eu-central-1", "name": "eu-central-1", "enabled": True}]
+    send(runner, claim, regions, kind="region", region="global")
     send(runner, claim, subnets("quay-a", "quay-b"))
     send(runner, claim, [], kind="vpc", region="ap-east-1", error="The region is off for this account.")
     assert runner.succeed(claim).status_code == 200
@@ -120,6 +122,12 @@ def test_connect_an_account_test_it_and_choose_from_what_is_in_it(
         page.get_by_role("button", name="Save the settings").click()
         expect(page.get_by_text("Saved.")).to_be_visible()
         page.goto(f"{served}/ours/specs/new/?source=blueprint&name=aws-platform")
+        page.get_by_label("Cloud identity").select_option(label="Production <b> · AWS 123456789012")
+        region = page.get_by_label("Region", exact=True)
+        region.focus()
+        choices = page.locator("resource-picker", has=region).locator("option")
+        expect(choices).to_have_attribute("value", "eu-central-1")
+        picture(page, "new-spec")
         zone = page.locator("[name=var-parent_zone_id]")
         zone.focus()
         offered = page.locator("resource-picker", has=zone).locator("option")
