@@ -105,7 +105,7 @@ FIELDS: dict[Provider, tuple[Field, ...]] = {
             "provider_hint",
             "Which cloud that is",
             CHOICE,
-            hint="So that its resources can be looked up.",
+            hint="So that a test can ask who the runner is there, and its resources can be looked up.",
             choices=(("", "none of these"), ("aws", "AWS"), ("gcp", "Google Cloud"), ("azure", "Azure")),
         ),
         REGIONS,

@@ -26,6 +26,12 @@ def identities_for(spec: Spec) -> list[CloudIdentity]:
     return [one for one in found if one.pk == spec.identity_id or may_use(one, spec)]
 
 
+def identities_for_new(organization: Organization) -> list[CloudIdentity]:
+    """Those that a Spec which is not there yet may use: an identity that names its Specs cannot name it."""
+    found = CloudIdentity.objects.filter(organization=organization).order_by("name")
+    return [one for one in found if ANY in one.allowed_specs]
+
+
 def specs_using(identity: CloudIdentity) -> list[Spec]:
     return list(Spec.objects.filter(identity=identity).order_by("name"))
 

@@ -83,7 +83,10 @@ def _aws_cli(identity: CloudIdentity) -> str:
 
 def _aws_terraform(identity: CloudIdentity, policy: dict[str, Any]) -> str:
     path, name = _role(identity)
-    trusted = hcl_value(policy).replace(hcl(_runner_role(identity)), "var.runner_role_arn")
+    trusted = hcl_value(policy)
+    # By reference, so that the role is made after what it trusts.
+    trusted = trusted.replace(hcl(_runner_role(identity)), "var.runner_role_arn")
+    trusted = trusted.replace(hcl(_provider_arn(identity)), "aws_iam_openid_connect_provider.slipway.arn")
     return f"""{_aws_source(identity)}
 
 resource "aws_iam_role" "slipway" {{

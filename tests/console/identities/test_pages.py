@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from console.identities.models import CloudIdentity
 from console.identities.services import Allowed
-from console.jobs.models import Job
+from console.jobs.models import Attempt, Job
 from console.jobs.services import request_destroy
 from tests.console.identities.identities_made import AWS, new_identity, token_of, use
 from tests.console.identities.test_connection_tests import FAILED, PASSED, run_test
@@ -152,6 +152,27 @@ def test_a_spec_is_offered_what_allows_it(ours: Tenant) -> None:
 
 
 # ── the lifetime guard ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_spec_is_offered_what_may_allow_it(ours: Tenant) -> None:
+    new_identity(ours, name="Open")
+    new_identity(ours, name="Named", allowed=Allowed(specs=[ours.spec.slug]))
+    page = Browser(ours, ours.operator).reads("specs/new/", source="inline")
+    assert "Open · AWS" in page
+    assert "Named · AWS" not in page
+
+
+def test_a_session_that_no_token_tells_of_is_shown_as_the_runner_renews_it(
+    console: Console, ours: Tenant
+) -> None:
+    """At half of its time: after 50 minutes, sessions of half an hour were renewed three times."""
+    use(ours, new_identity(ours, name="one", method="assume_role", session_seconds=1800))
+    job = ours.request()
+    console.new_runner(ours).take_and_start()
+    Attempt.objects.filter(job=job).update(started_at=Now() - timedelta(minutes=50))
+    shown = Browser(ours, ours.viewer).reads(f"jobs/{job.number}/header")
+    assert "credentials until" in shown
+    assert "renewed 3 times" in shown
 
 
 def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: Tenant) -> None:

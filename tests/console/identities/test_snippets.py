@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import hcl2
@@ -12,6 +14,7 @@ import yaml
 from console.identities.services import Allowed
 from console.identities.snippets import snippets_for
 from console.identities.snippets.aws import trust_policy
+from runner.terraform_binary import find_terraform
 from tests.console.identities.identities_made import AZURE, new_identity, use
 from tests.people import Tenant
 
@@ -78,6 +81,25 @@ def test_every_form_of_it_says_the_same(ours: Tenant) -> None:
     assert made[3:7] == ["--role-name", "slipway+x", "--path", "/team/ops/"]
     assert attached[-1] == "arn:aws:iam::aws:policy/ReadOnlyAccess"
     assert hcl2.loads(said["terraform"])["resource"]
+
+
+def test_every_configuration_is_written_as_terraform_writes_it(ours: Tenant, tmp_path: Path) -> None:
+    for identity in (
+        new_identity(ours, "aws", name="by token"),
+        new_identity(ours, "aws", name="by role", method="assume_role"),
+        new_identity(ours, "gcp", name="google"),
+        new_identity(ours, "azure", name="azure"),
+    ):
+        use(ours, identity)
+        (tmp_path / f"{identity.slug}.tf").write_text(texts(identity)["terraform"])
+    checked = subprocess.run(
+        [find_terraform().path, "fmt", "-check", "-diff", "-no-color"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_google_gets_a_subject_that_it_takes(ours: Tenant) -> None:

@@ -11,6 +11,8 @@ from console.identities.services import Allowed, change_identity, delete_identit
 from console.jobs.models import Job
 from console.jobs.services import retry_job
 from console.plans.staleness import staleness_of
+from specs.models import Spec
+from specs.services import change_settings
 from tests.console.identities.identities_made import AWS, new_identity, use
 from tests.console_app import Console, code_of
 from tests.people import Tenant, fresh
@@ -73,6 +75,17 @@ def test_a_long_name_still_is_a_session_that_sts_takes(console: Console, ours: T
     assert len(access.settings["session_name"]) == 64
 
 
+def test_a_job_goes_to_the_region_that_was_reviewed(console: Console, ours: Tenant) -> None:
+    use(ours, new_identity(ours))
+    for region in ("eu-west-1", "us-east-1"):  # the second while the job waits
+        change_settings(spec=ours.spec, settings={"region": region}, changed_by=ours.operator)
+        if region == "eu-west-1":
+            ours.request()
+    claim = console.new_runner(ours).take()
+    assert claim.identity is not None
+    assert (claim.identity.settings["region"], claim.snapshot["region"]) == ("eu-west-1", "eu-west-1")
+
+
 # ── at the settings ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -118,6 +131,18 @@ def test_one_that_does_not_allow_the_spec_is_refused_at_each_door(
     assert use_none.status_code == 200
     answer = operator.request("PATCH", f"/api/specs/{ours.spec.pk}", json={"identity": identity.slug})
     assert (answer.status_code, code_of(answer)) == (403, "identity_not_allowed")
+    # at a new Spec, by API and by form
+    body = {
+        "organization": "ours",
+        "name": "fresh",
+        "source": INLINE,
+        "settings": {"identity": identity.slug},
+    }
+    answer = operator.post("/api/specs", json=body)
+    assert (answer.status_code, code_of(answer)) == (403, "identity_not_allowed")
+    form = {"source": "blueprint", "blueprint": "demo", "name": "fresh", "identity": str(identity.pk)}
+    assert Browser(ours, ours.operator).post("specs/new/create", form).status_code == 403
+    assert not Spec.objects.filter(slug="fresh").exists()
 
 
 def test_a_spec_is_not_moved_out_of_what_its_identity_allows(console: Console, ours: Tenant) -> None:
@@ -135,6 +160,31 @@ def test_a_spec_is_not_moved_out_of_what_its_identity_allows(console: Console, o
     assert operator.request("PATCH", path, json=together).status_code == 200
     ours.spec.refresh_from_db()
     assert (ours.spec.identity_id, ours.spec.pool_id) == (live.pk, other.pk)
+
+
+@pytest.mark.parametrize(
+    ("provider", "settings", "bad", "good"),
+    [
+        ("aws", {}, "westeurope", "eu-west-1"),
+        ("gcp", {}, "eu-west-1", "europe-west1"),
+        ("azure", {}, "europe-west1", "westeurope"),
+        ("ambient", {"provider_hint": "gcp"}, "eu-west-1", "europe-west1"),
+    ],
+)
+def test_a_region_is_one_of_the_identitys_cloud(
+    console: Console, ours: Tenant, provider: str, settings: dict[str, Any], bad: str, good: str
+) -> None:
+    identity, operator = new_identity(ours, provider, **settings), console.person(ours, "operator")
+    path = f"/api/specs/{ours.spec.pk}"
+    assert operator.request("PATCH", path, json={"region": bad}).status_code == 200, "of no cloud yet"
+    answer = operator.request("PATCH", path, json={"identity": identity.slug})
+    assert (answer.status_code, answer.json()["field"]) == (400, "region")
+    both = {"identity": identity.slug, "region": good}
+    assert operator.request("PATCH", path, json=both).status_code == 200
+    assert operator.request("PATCH", path, json={"region": bad}).status_code == 400
+    form = {"source": "blueprint", "blueprint": "demo", "name": "Other", "identity": str(identity.pk)}
+    page = Browser(ours, ours.operator).post("specs/new/create", {**form, "region": bad})
+    assert (page.status_code, b'data-field="region"' in page.content) == (400, True)
 
 
 def test_viewers_choose_none(console: Console, ours: Tenant) -> None:
