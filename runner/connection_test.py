@@ -10,13 +10,15 @@ from urllib.parse import quote
 
 from runner.credentials.ambient import Ambient
 from runner.credentials.aws import Aws, AwsClients, error_code
-from runner.credentials.azure import Azure
-from runner.credentials.gcp import Gcp
+from runner.credentials.azure import AzureClients
+from runner.credentials.gcp import GcpClients
 from runner.credentials.handing import Cloud
+from runner.credentials.own_azure import OwnAzure
+from runner.credentials.own_gcp import OwnGcp
 from runner.identity import HeldIdentity, hold_identity
 from runner.outcome import StepFailed
 from runner.protocol import LogLevel
-from runner.resources import GLOBAL, inventory_of, readings
+from runner.resources import CLOUD_UNKNOWN, GLOBAL, inventory_of, readings
 from runner.resources.rest import Reader
 from runner.stopping import Stopped
 
@@ -29,7 +31,7 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 _SURE_SECONDS = 900
 
 #: Whatever can be asked who it is and what it can reach.
-Acting = AwsClients | Gcp | Azure
+Acting = AwsClients | GcpClients | AzureClients
 
 _STORAGE_API = {"x-ms-version": "2021-08-06"}
 
@@ -136,7 +138,7 @@ class _Test:
     def _ask_who(self, cloud: Acting | None) -> None:
         title = "The account is the right one"
         if cloud is None:
-            self.add("principal", title, UNKNOWN, "Of the runner's own credentials, only AWS's can be asked.")
+            self.add("principal", title, UNKNOWN, *_halves(CLOUD_UNKNOWN))
             return
         try:
             self.principal = _principal(cloud)
@@ -181,7 +183,7 @@ class _Test:
         try:
             inventory = inventory_of(self._held)
         except StepFailed as error:
-            self.add("read", "The account can be read", UNKNOWN, str(error))
+            self.add("read", "The account can be read", UNKNOWN, *_halves(str(error)))
             return
         region = [*self._held.regions, str(getattr(_acting(cloud), "region", GLOBAL))][0]
         for kind, read in readings(inventory, region=region):
@@ -224,8 +226,8 @@ class _Test:
 def _acting(cloud: Cloud) -> Acting | None:
     match cloud:
         case Ambient():
-            return cloud.aws()
-        case AwsClients() | Gcp() | Azure():
+            return cloud.acting
+        case AwsClients() | GcpClients() | AzureClients():
             return cloud
     return None
 
@@ -235,13 +237,24 @@ def _principal(cloud: Acting) -> dict[str, str]:
         case AwsClients():
             answer = cloud.client("sts", cloud.region).get_caller_identity()
             return {"account": answer["Account"], "arn": answer["Arn"]}
-        case Gcp():
+        case OwnGcp():
+            return cloud.identify()
+        case GcpClients():
             return {"account": cloud.project, "service_account": cloud.service_account}
-        case Azure():
-            url = f"{cloud.management}/subscriptions/{cloud.subscription_id}?api-version=2022-12-01"
-            found = Reader(lambda: cloud.bearer(cloud.management)).document(url)
-            name = str(found.get("displayName", ""))
-            return {"account": cloud.subscription_id, "subscription": name, "application": cloud.client_id}
+        case OwnAzure():
+            return {**cloud.identify(), "subscription": _subscription(cloud)}
+        case AzureClients():
+            return {
+                "account": cloud.subscription_id,
+                "subscription": _subscription(cloud),
+                "application": cloud.client_id,
+            }
+
+
+def _subscription(cloud: AzureClients) -> str:
+    """Its name, which proves that it can be seen."""
+    url = f"{cloud.management}/subscriptions/{cloud.subscription_id}?api-version=2022-12-01"
+    return str(Reader(lambda: cloud.bearer(cloud.management)).document(url).get("displayName", ""))
 
 
 def _reaching(cloud: Acting, kind: str, settings: dict[str, Any]) -> Callable[[], object] | None:
@@ -249,11 +262,11 @@ def _reaching(cloud: Acting, kind: str, settings: dict[str, Any]) -> Callable[[]
     match cloud, kind:
         case AwsClients(), "s3":
             return lambda: _reach_s3(cloud, settings)
-        case Gcp(), "gcs":
+        case GcpClients(), "gcs":
             bucket = quote(str(settings.get("bucket")), safe="")
             url = f"{cloud.endpoint('storage')}/b/{bucket}/o?maxResults=1"
             return lambda: Reader(cloud.bearer).document(url)
-        case Azure(), "azurerm":
+        case AzureClients(), "azurerm":
             account = settings.get("storage_account_name")
             url = f"https://{account}.blob.core.windows.net/{settings.get('container_name')}"
             reader = Reader(lambda: cloud.bearer("https://storage.azure.com"))

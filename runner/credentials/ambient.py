@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 from runner.credentials.aws import AwsClients
 from runner.credentials.handing import Handed, Occasion
+from runner.credentials.own_azure import OwnAzure
+from runner.credentials.own_gcp import OwnGcp
 from runner.environment import secret_values
 
 #: By cloud. Nothing else of the runner's environment reaches a job.
@@ -22,11 +25,12 @@ _NAMES = {
         "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CREDENTIALS", "GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_PROJECT",
         "GOOGLE_CLOUD_PROJECT", "GOOGLE_REGION", "GOOGLE_ZONE", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT",
         "GOOGLE_CLOUD_UNIVERSE_DOMAIN", "GOOGLE_*_CUSTOM_ENDPOINT", "GCE_METADATA_*", "CLOUDSDK_CONFIG",
-        "STORAGE_EMULATOR_HOST",
+        "STORAGE_EMULATOR_HOST", "CLOUDSDK_API_ENDPOINT_OVERRIDES_*",
     ),
     "azure": (
         "ARM_*", "AZURE_TENANT_ID", "AZURE_CLIENT_*", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_AUTHORITY_HOST",
-        "AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "MSI_ENDPOINT", "MSI_SECRET",
+        "AZURE_CONFIG_DIR", "AZURE_SUBSCRIPTION_ID", "AZURE_POD_IDENTITY_AUTHORITY_HOST", "IDENTITY_ENDPOINT",
+        "IDENTITY_HEADER", "MSI_ENDPOINT", "MSI_SECRET",
     ),
 }  # fmt: skip
 
@@ -54,14 +58,23 @@ class Ambient:
     def close(self) -> None:
         """Nothing was made."""
 
-    def aws(self) -> AwsClients | None:
-        """Clients for the runner's own role, where the identity says that it is in AWS."""
-        if self.clouds != ("aws",):
-            return None
+    @functools.cached_property
+    def acting(self) -> AwsClients | OwnGcp | OwnAzure | None:
+        """The runner itself in the cloud that the identity says; None where it says none."""
+        match self.clouds:
+            case ("aws",):
+                return AwsClients(self._aws_region())
+            case ("gcp",):
+                return OwnGcp(self._occasion)
+            case ("azure",):
+                return OwnAzure(self._occasion)
+        return None
+
+    def _aws_region(self) -> str:
         regions = [str(region) for region in self._occasion.settings.get("regions") or ()]
         own = self._occasion.environ
         found = [*regions, own.get("AWS_REGION"), own.get("AWS_DEFAULT_REGION"), "us-east-1"]
-        return AwsClients(next(region for region in found if region))
+        return next(region for region in found if region)
 
     def _found(self) -> Iterator[tuple[str, str]]:
         own = self._occasion.environ

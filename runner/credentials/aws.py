@@ -95,6 +95,8 @@ class AwsClients:
     def explain(self, error: Exception) -> str:
         """A refusal of AWS's in one sentence, with what to do."""
         code, message = error_code(error), _message(error)
+        if code in _THROTTLED:
+            return f"AWS is asked too often: {message} ({code}). Try again later, or look into fewer regions."
         if code in _REMEDIES:
             return _REMEDIES[code].format(role=self.role_arn, message=message)
         return f"AWS answered: {message or type(error).__name__} ({code or type(error).__name__})."
@@ -319,6 +321,10 @@ _REMEDIES = {
         "STS is off in the identity's region: {message}. Turn the region on, or choose another."
     ),
 }
+#: How the services say that they are asked too often, after all the tries that the SDK makes by itself.
+_THROTTLED = (
+    "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException", "SlowDown",
+)  # fmt: skip
 #: Of these, those that may be over by the next try.
 _PASSING = ("IDPCommunicationError",)
 #: How the services say that a role may not do something.

@@ -31,32 +31,65 @@ _OUTRANKED = (
 _STORAGE_KEYS = ("ARM_ACCESS_KEY", "ARM_SAS_TOKEN")
 
 
-class Azure:
-    """One federated application, as one attempt uses it."""
+class AzureClients:
+    """Access tokens that act as somebody, and words for what Azure refuses."""
+
+    tenant_id = ""
+    client_id = ""
+    subscription_id = ""
+    _credential: Any
 
     def __init__(self, occasion: Occasion) -> None:
         self._occasion = occasion
-        identity = load("azure.identity", extra="azure")
+        self._identity = load("azure.identity", extra="azure")
+        self.expires_at = datetime.now(UTC)
+
+    @property
+    def management(self) -> str:
+        """Azure's API for everything but data; a sovereign cloud has its own."""
+        return _MANAGEMENT.get(self._occasion.environ.get("ARM_ENVIRONMENT", "public"), _MANAGEMENT["public"])
+
+    @property
+    def who(self) -> str:
+        return f"application {self.client_id}" if self.client_id else "the runner's own identity"
+
+    def bearer(self, resource: str) -> str:
+        """An access token for an API; raises what azure-identity raises."""
+        given = self._credential.get_token(f"{resource}/.default")
+        self._occasion.hide(given.token)
+        self.expires_at = datetime.fromtimestamp(given.expires_on, UTC)
+        return str(given.token)
+
+    def explain(self, error: Exception) -> str:
+        """A refusal of Azure's in one sentence, with what to do."""
+        raise NotImplementedError
+
+    @property
+    def _authority(self) -> dict[str, Any]:
+        """An authority of one's own is unknown to Microsoft's directory of authorities."""
+        own = self._occasion.environ.get("AZURE_AUTHORITY_HOST")
+        return {"authority": own, "disable_instance_discovery": True} if own else {}
+
+
+class Azure(AzureClients):
+    """One federated application, as one attempt uses it."""
+
+    def __init__(self, occasion: Occasion) -> None:
+        super().__init__(occasion)
         self.tenant_id = occasion.setting("tenant_id")
         self.client_id = occasion.setting("client_id")
         self.subscription_id = str(occasion.settings.get("subscription_id") or "")
         self._token = IdentityToken(occasion)
-        authority = occasion.environ.get("AZURE_AUTHORITY_HOST")
-        self._credential = identity.ClientAssertionCredential(
-            self.tenant_id,
-            self.client_id,
-            lambda: self._token.text,
-            # An authority of one's own is unknown to Microsoft's directory of authorities.
-            **({"authority": authority, "disable_instance_discovery": True} if authority else {}),
+        self._credential = self._identity.ClientAssertionCredential(
+            self.tenant_id, self.client_id, lambda: self._token.text, **self._authority
         )
         self._tokens: _TokenServer | None = None
-        self.expires_at = datetime.now(UTC)
 
     def open(self) -> Handed:
         try:
             self.bearer(self.management)
         except Exception as error:
-            raise StepFailed("credentials_refused", self.explain(error), fatal=_is_refusal(error)) from error
+            raise StepFailed("credentials_refused", self.explain(error), fatal=is_refusal(error)) from error
         self._tokens = _TokenServer(self._token)
         self._occasion.hide(self._tokens.password)
         return Handed(
@@ -72,27 +105,15 @@ class Azure:
         if self._tokens:
             self._tokens.close()
 
-    @property
-    def management(self) -> str:
-        """Azure's API for everything but data; a sovereign cloud has its own."""
-        return _MANAGEMENT.get(self._occasion.environ.get("ARM_ENVIRONMENT", "public"), _MANAGEMENT["public"])
-
-    def bearer(self, resource: str) -> str:
-        """An access token for an API; raises what azure-identity raises."""
-        given = self._credential.get_token(f"{resource}/.default")
-        self._occasion.hide(given.token)
-        self.expires_at = datetime.fromtimestamp(given.expires_on, UTC)
-        return str(given.token)
-
     def explain(self, error: Exception) -> str:
-        said = _said(error)
-        if _is_refusal(error):
+        told = said(error)
+        if is_refusal(error):
             return (
-                f"Azure did not accept the console's token for application {self.client_id}: {said}. Compare "
+                f"Azure did not accept the console's token for application {self.client_id}: {told}. Compare "
                 "its federated credential with the identity's page: issuer, subject and audience must match "
                 "exactly. Check the clocks as well."
             )
-        return f"Azure could not be asked as application {self.client_id}: {said}."
+        return f"Azure could not be asked as application {self.client_id}: {told}."
 
     def _environ(self, tokens: _TokenServer) -> dict[str, str]:
         environ = {
@@ -159,12 +180,12 @@ _MANAGEMENT = {
 }
 
 
-def _is_refusal(error: Exception) -> bool:
+def is_refusal(error: Exception) -> bool:
     """Entra's refusals carry a code that begins so; everything else is about the way there."""
     return "AADSTS" in str(error)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """The first line: trace ids follow, and what azure-identity recommends to its own users."""
     text = str(error).removeprefix("Authentication failed: ")
     return text.splitlines()[0].strip().rstrip(".") if text else type(error).__name__

@@ -50,6 +50,10 @@ class Occasion:
         return value
 
 
+class CredentialsMissing(Exception):
+    """What the runner would need to act as itself in a cloud is not there; the message says what to do."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Handed:
     """What is added to the environment of Terraform, and what is taken out because it would win over it."""

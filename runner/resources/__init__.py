@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.credentials.ambient import Ambient
-from runner.credentials.aws import Aws
-from runner.credentials.azure import Azure
-from runner.credentials.gcp import Gcp
+from runner.credentials.aws import AwsClients
+from runner.credentials.azure import AzureClients
+from runner.credentials.gcp import GcpClients
+from runner.credentials.own_azure import OwnAzure
+from runner.credentials.own_gcp import OwnGcp
 from runner.identity import HeldIdentity, hold_identity
 from runner.outcome import StepFailed
 from runner.protocol import FoundResources, LogLevel
@@ -34,6 +36,9 @@ _THREADS = 8
 PART_SIZE = 500
 #: A report names so many failures; the log has them all.
 _MAX_TOLD = 50
+
+#: Of the runner's own credentials, where nobody said for which cloud they are.
+CLOUD_UNKNOWN = "It is not known which cloud the runner's own credentials are for. Say it in the identity."
 
 Resource = dict[str, Any]
 
@@ -75,21 +80,26 @@ def fetch_resources(attempt: Attempt) -> None:
 
 def inventory_of(held: HeldIdentity) -> Inventory:
     cloud = held.cloud
-    match cloud:
-        case Aws():
-            return AwsInventory(cloud, held.regions)
-        case Gcp():
-            return GcpInventory(cloud, held.regions)
-        case Azure():
-            return AzureInventory(cloud, held.regions)
-        case Ambient() if (aws := cloud.aws()) is not None:
-            return AwsInventory(aws, held.regions)
-    raise StepFailed(
-        "resources_unknown",
-        "The resources of this identity cannot be listed: of the runner's own credentials, only those for "
-        "AWS can be used for it. Say in the identity that they are for AWS, or use one of that cloud.",
-        fatal=True,
-    )
+    acting = _own(cloud) if isinstance(cloud, Ambient) else cloud
+    match acting:
+        case AwsClients():
+            return AwsInventory(acting, held.regions)
+        case GcpClients():
+            return GcpInventory(acting, held.regions)
+        case AzureClients():
+            return AzureInventory(acting, held.regions)
+    raise StepFailed("resources_unknown", CLOUD_UNKNOWN, fatal=True)
+
+
+def _own(ambient: Ambient) -> AwsClients | OwnGcp | OwnAzure | None:
+    """The runner itself; in clouds whose lists are by project or subscription, once it is known in which."""
+    acting = ambient.acting
+    if isinstance(acting, OwnGcp | OwnAzure):
+        try:
+            acting.identify()
+        except Exception as error:
+            raise StepFailed("credentials_refused", acting.explain(error)) from error
+    return acting
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runner.credentials.azure import Azure
+from runner.credentials.azure import AzureClients
 from runner.resources.rest import ApiRefused, Reader
 
 Resource = dict[str, Any]
@@ -19,7 +19,7 @@ class AzureInventory:
     )  # fmt: skip
     regional: tuple[str, ...] = ()
 
-    def __init__(self, azure: Azure, regions: list[str]) -> None:
+    def __init__(self, azure: AzureClients, regions: list[str]) -> None:
         self._azure = azure
         self._wanted = regions
         self._reader = Reader(lambda: azure.bearer(azure.management))
@@ -38,8 +38,8 @@ class AzureInventory:
         if not isinstance(error, ApiRefused):
             return self._azure.explain(error)
         return (
-            f"Azure answered: {str(error).rstrip('.')} ({error.code}). Grant application "
-            f"{self._azure.client_id} a role that may list it, such as Reader on the subscription."
+            f"Azure answered: {str(error).rstrip('.')} ({error.code}). Grant "
+            f"{self._azure.who} a role that may list it, such as Reader on the subscription."
         )
 
     def _is_wanted(self, resource: Resource) -> bool:

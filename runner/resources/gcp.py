@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from runner.credentials.gcp import Gcp
+from runner.credentials.gcp import GcpClients
 from runner.resources.rest import ApiRefused, Reader
 
 Resource = dict[str, Any]
@@ -18,7 +18,7 @@ class GcpInventory:
     everywhere: tuple[str, ...] = ("region", "vpc", "subnet", "hosted_zone", "cluster", "certificate")
     regional: tuple[str, ...] = ()
 
-    def __init__(self, gcp: Gcp, regions: list[str]) -> None:
+    def __init__(self, gcp: GcpClients, regions: list[str]) -> None:
         self._gcp = gcp
         self._wanted = regions
         self._reader = Reader(gcp.bearer)
@@ -39,8 +39,8 @@ class GcpInventory:
         if "has not been used" in str(error) or "disabled" in str(error):
             return f"Google answered: {str(error).rstrip('.')}. Enable that API in the project."
         return (
-            f"Google answered: {str(error).rstrip('.')}. Grant {self._gcp.service_account} a role that "
-            "may list it, such as roles/viewer."
+            f"Google answered: {str(error).rstrip('.')}. Grant {self._gcp.who} a role that may list it, such "
+            "as roles/viewer."
         )
 
     def _is_wanted(self, resource: Resource) -> bool:

@@ -1,7 +1,8 @@
 """A process in front of ministack that does what AWS does and ministack does not.
 
 It verifies web identity tokens through their issuer's live keys, holds sessions to their policies and
-lengths, turns regions off, throttles, and answers for an account with very many subnets, page by page.
+lengths, lets them die, turns regions off, throttles, and answers for an account with very many subnets, page
+by page.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 import uuid
 from datetime import UTC, datetime
+from typing import ClassVar
 from urllib.parse import parse_qs, urlencode
 from xml.sax.saxutils import escape
 
@@ -23,16 +25,22 @@ from tests.clouds.verification import Rejected, verified
 _CODES = {"expired": "ExpiredTokenException"}
 _NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/([a-z0-9-]+)/([a-z0-9]+)/aws4_request")
+_EXPIRED = "The provided token has expired."
 _EC2 = 'xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"'
 
 
 class Gate(Handler):
     emulator_port: int
+    #: By access key: when the session was given. ministack lets them live on.
+    given: ClassVar[dict[str, float]] = {}
 
     def handle_request(self, body: bytes) -> Answer:
         form = {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}
         region, service = self._scope()
         action = form.get("Action", "")
+        if self._is_over():
+            self.behaviour.see(action=action or f"{service} {self.command}", over=self._access_key())
+            return _s3_error() if service == "s3" else _sts_error(403, "ExpiredToken", _EXPIRED)
         if action == "AssumeRoleWithWebIdentity":
             return self._web_identity(form)
         if action == "AssumeRole":
@@ -58,13 +66,17 @@ class Gate(Handler):
         found = re.search(r"Credential=([^/]+)/", self.headers.get("Authorization", ""))
         return found[1] if found else ""
 
+    def _is_over(self) -> bool:
+        given = self.given.get(self._access_key())
+        return given is not None and given < self.behaviour.told.get("over_before", 0)
+
     def _web_identity(self, form: dict[str, str]) -> Answer:
         told = self.behaviour.told
         try:
             claims = verified(
                 form.get("WebIdentityToken", ""),
                 issuers=told.get("issuers", {}),
-                clock_offset_seconds=told.get("clock_offset_seconds", 0),
+                told=told,
             )
         except Rejected as error:
             self.behaviour.see(action="AssumeRoleWithWebIdentity", rejected=error.reason)
@@ -76,7 +88,7 @@ class Gate(Handler):
             answer = self._narrowed(form)
         self.behaviour.see(
             action="AssumeRoleWithWebIdentity", status=answer[0], role=form.get("RoleArn"), jti=claims["jti"],
-            subject=claims["sub"], key=_between(answer[2], "AccessKeyId"),
+            subject=claims["sub"], key=self._noted(answer),
             duration=form.get("DurationSeconds"),
             narrowed=[form[name] for name in form if name.startswith("Policy")],
         )  # fmt: skip
@@ -90,9 +102,17 @@ class Gate(Handler):
         self.behaviour.see(
             action="AssumeRole", status=answer[0], role=form.get("RoleArn"),
             external_id=form.get("ExternalId"),
-            key=_between(answer[2], "AccessKeyId"), caller=self._access_key(),
+            key=self._noted(answer), caller=self._access_key(),
+            narrowed=[form[name] for name in form if name.startswith("Policy")],
         )  # fmt: skip
         return answer
+
+    def _noted(self, answer: Answer) -> str:
+        """The access key of the session in an answer; from now on its age is known."""
+        key = _between(answer[2], "AccessKeyId")
+        if key:
+            self.given[key] = time.time()
+        return key
 
     def _too_long(self, form: dict[str, str]) -> Answer | None:
         longest = self.behaviour.told.get("max_session_seconds")
@@ -105,7 +125,7 @@ class Gate(Handler):
         return None
 
     def _shortened(self, answer: Answer) -> Answer:
-        """Sessions of seconds, where a test wants to see them renewed: a request on its way stays good."""
+        """Sessions of seconds, where a test wants to see them renewed; `over_before` says when they die."""
         seconds = self.behaviour.told.get("session_seconds")
         if not seconds or answer[0] != 200:
             return answer
@@ -172,6 +192,11 @@ def _sts_error(status: int, code: str, message: str) -> Answer:
         f"<Message>{escape(message)}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
     )
     return status, {"Content-Type": "text/xml"}, text.encode()
+
+
+def _s3_error() -> Answer:
+    text = f"<Error><Code>ExpiredToken</Code><Message>{_EXPIRED}</Message></Error>"
+    return 400, {"Content-Type": "application/xml"}, text.encode()
 
 
 def _ec2_error(status: int, code: str, message: str) -> Answer:

@@ -1,7 +1,7 @@
-"""Entra's token endpoint, Azure's lists, and a door to the blob emulator, as one process behind TLS.
+"""Entra's token endpoint, a machine's metadata service, Azure's lists, and a door to the blob emulator.
 
-The clients reach it by the clouds' real names, through a proxy. It compares issuer, subject and audience
-exactly, as Entra does, and gives out access tokens that open nothing else than this process.
+One process behind TLS. The clients reach it by the clouds' real names, through a proxy. It compares issuer,
+subject and audience exactly, as Entra does, and gives out access tokens that open nothing else than itself.
 """
 
 from __future__ import annotations
@@ -31,11 +31,18 @@ class AzureGate(Handler):
             return self._blob(body)
         if host == "management.azure.com":
             return self._management()
+        if urlsplit(self.path).path == "/metadata/identity/oauth2/token":
+            return self._managed_identity()
         return self._entra(body)
 
     def _entra(self, body: bytes) -> Answer:
         tenant, _, what = urlsplit(self.path).path.strip("/").partition("/")
         base = f"https://login.microsoftonline.com/{tenant}"
+        if what == "discovery/instance":
+            names = ["login.microsoftonline.com", "login.windows.net"]
+            known = {"preferred_network": names[0], "preferred_cache": names[1], "aliases": names}
+            found = f"{base}/v2.0/.well-known/openid-configuration"
+            return as_json(200, {"tenant_discovery_endpoint": found, "metadata": [known]})
         if what.endswith("openid-configuration"):
             return as_json(
                 200,
@@ -55,6 +62,8 @@ class AzureGate(Handler):
         application = told.get("applications", {}).get(form.get("client_id", ""))
         if application is None or application["tenant"] != tenant:
             return _refusal("unauthorized_client", 700016, "Application was not found in the directory.")
+        if form.get("client_secret"):
+            return self._token_for_secret(tenant, form, application.get("secret"))
         if form.get("client_assertion_type") != _ASSERTION:
             return _refusal("invalid_client", 7000218, "The request body must contain a client_assertion.")
         try:
@@ -64,21 +73,31 @@ class AzureGate(Handler):
             return _refusal("invalid_client", *_REFUSALS[error.reason])
         seconds = told.get("session_seconds", 3600)
         self.behaviour.see(action="token", jti=claims["jti"], subject=claims["sub"], scope=form.get("scope"))
-        return as_json(
-            200,
-            {
-                "token_type": "Bearer",
-                "expires_in": seconds,
-                "ext_expires_in": seconds,
-                "access_token": _access_token(tenant, form, seconds),
-            },
-        )
+        return as_json(200, _given(_access_token(tenant, form, seconds), seconds))
+
+    def _token_for_secret(self, tenant: str, form: dict[str, str], secret: str | None) -> Answer:
+        if form["client_secret"] != secret:
+            return _refusal("invalid_client", 7000215, "Invalid client secret provided.")
+        self.behaviour.see(action="token", secret=True)
+        return as_json(200, _given(_access_token(tenant, form, 3600)))
+
+    def _managed_identity(self) -> Answer:
+        """What the metadata service of a machine in Azure gives to whoever is on it."""
+        told = self.behaviour.told.get("machine")
+        if self.headers.get("Metadata") != "true" or told is None:
+            return as_json(400, {"error": "invalid_request", "error_description": "Identity not found"})
+        resource = parse_qs(urlsplit(self.path).query)["resource"][0]
+        self.behaviour.see(action="metadata", resource=resource)
+        form = {"scope": f"{resource}/.default", "client_id": told["client_id"]}
+        token = _access_token(told["tenant"], form, 3600)
+        ends = str(int(time.time()) + 3600)
+        return as_json(200, {**_given(token), "expires_on": ends, "resource": resource})
 
     def _claims(self, assertion: str, application: dict[str, Any]) -> dict[str, Any]:
         claims = verified(
             assertion,
             issuers={application["issuer"]: [AUDIENCE]},
-            clock_offset_seconds=self.behaviour.told.get("clock_offset_seconds", 0),
+            told=self.behaviour.told,
         )
         if claims["sub"] not in application["subjects"]:
             raise Rejected("subject", "No matching federated identity record found for presented assertion.")
@@ -105,10 +124,16 @@ class AzureGate(Handler):
     def _is_open(self) -> bool:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            jwt.decode(token, _OWN_KEY, algorithms=["HS256"], options={"verify_aud": False})
+            claims = jwt.decode(token, _OWN_KEY, algorithms=["HS256"], options={"verify_aud": False})
         except jwt.PyJWTError:
             return False
-        return True
+        return bool(claims["iat"] >= self.behaviour.told.get("over_before", 0))
+
+
+def _given(token: str, seconds: float = 3600) -> dict[str, Any]:
+    return {
+        "token_type": "Bearer", "expires_in": seconds, "ext_expires_in": seconds, "access_token": token,
+    }  # fmt: skip
 
 
 def _access_token(tenant: str, form: dict[str, str], seconds: float) -> str:

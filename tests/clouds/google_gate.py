@@ -1,4 +1,5 @@
-"""Google's token services, its Compute and DNS lists, and a door to the storage emulator, as one process.
+"""Google's token services, a machine's metadata server, Compute and DNS lists, and a door to the storage
+emulator, as one process.
 
 The exchange and the impersonation check what Google documents that it checks, and answer errors in its form.
 Nothing behind it is reached without an access token that it has given out itself.
@@ -14,6 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import jwt
+
 from tests.clouds.serving import Answer, Handler, as_json, forward, serve
 from tests.clouds.verification import Rejected, verified
 
@@ -22,22 +25,22 @@ _JWT = "urn:ietf:params:oauth:token-type:jwt"
 
 
 class Issued:
-    """Access tokens that are good: whose they are, and until when."""
+    """Access tokens that are good: whose they are, from when and until when."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tokens: dict[str, tuple[str, float]] = {}
+        self._tokens: dict[str, tuple[str, float, float]] = {}
 
     def new(self, whose: str, seconds: float) -> str:
-        token = f"ya29.{secrets.token_urlsafe(40)}"
+        token, now = f"ya29.{secrets.token_urlsafe(40)}", time.time()
         with self._lock:
             # A request that is on its way when the time is over is still let in.
-            self._tokens[token] = (whose, time.time() + seconds + 30)
+            self._tokens[token] = (whose, now, now + seconds + 30)
         return token
 
-    def owner(self, token: str) -> str | None:
-        whose, until = self._tokens.get(token, ("", 0.0))
-        return whose if time.time() < until else None
+    def owner(self, token: str, *, over_before: float) -> str | None:
+        whose, since, until = self._tokens.get(token, ("", 0.0, 0.0))
+        return whose if over_before <= since and time.time() < until else None
 
 
 class GoogleGate(Handler):
@@ -48,7 +51,12 @@ class GoogleGate(Handler):
         path = urlsplit(self.path).path
         if path == "/sts/v1/token":
             return self._exchange({name: values[0] for name, values in parse_qs(body.decode()).items()})
-        owner = self.issued.owner(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        if path == "/oauth2/token":
+            return self._key_grant({name: values[0] for name, values in parse_qs(body.decode()).items()})
+        if path.startswith("/computeMetadata/"):
+            return self._metadata(path)
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        owner = self.issued.owner(bearer, over_before=self.behaviour.told.get("over_before", 0))
         if owner is None:
             return _error(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
         if path.startswith("/iamcredentials/"):
@@ -73,7 +81,7 @@ class GoogleGate(Handler):
             claims = verified(
                 form.get("subject_token", ""),
                 issuers={trusted["issuer"]: [f"https://iam.googleapis.com/{provider}"]},
-                clock_offset_seconds=told.get("clock_offset_seconds", 0),
+                told=told,
             )
             _require_condition(claims, trusted)
         except Rejected as error:
@@ -91,6 +99,41 @@ class GoogleGate(Handler):
                 "expires_in": seconds,
             },
         )
+
+    def _key_grant(self, form: dict[str, str]) -> Answer:
+        """For an assertion that a key of the service account has signed."""
+        try:
+            account = str(jwt.decode(form["assertion"], options={"verify_signature": False})["iss"])
+            public = self.behaviour.told.get("keys", {})[account]
+            jwt.decode(
+                form["assertion"],
+                public,
+                algorithms=["RS256"],
+                audience="https://oauth2.googleapis.com/token",  # whatever the address
+                options={"require": ["iss", "aud", "exp", "iat", "scope"]},
+            )
+        except (jwt.PyJWTError, KeyError):
+            self.behaviour.see(action="key", rejected=True)
+            return _oauth("invalid_grant", "Invalid JWT Signature.")
+        self.behaviour.see(action="key", account=account)
+        token = self.issued.new(account, 3600)
+        return as_json(200, {"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+
+    def _metadata(self, path: str) -> Answer:
+        """Of a machine with a service account; one without has no such server for the project's tokens."""
+        account = self.behaviour.told.get("machine_account")
+        if self.headers.get("Metadata-Flavor") != "Google" or account is None:
+            return 404, {"Content-Type": "text/html"}, b"not found"
+        self.behaviour.see(action="metadata", path=path)
+        flavour = {"Metadata-Flavor": "Google"}
+        if path.endswith("/project/project-id"):
+            return 200, {**flavour, "Content-Type": "application/text"}, b"suite-project"
+        if path.endswith("/token"):
+            given = {"access_token": self.issued.new(account, 3600), "expires_in": 3600}
+            status, headers, content = as_json(200, {**given, "token_type": "Bearer"})
+        else:
+            status, headers, content = as_json(200, {"email": account, "scopes": [], "aliases": ["default"]})
+        return status, {**flavour, **headers}, content
 
     def _impersonate(self, owner: str, path: str) -> Answer:
         account = path.rpartition("/serviceAccounts/")[2].removesuffix(":generateAccessToken")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import jwt
 import pytest
+import yaml
+from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from console.identities.keys import begin_rotation, current_key, finish_rotation
@@ -29,6 +33,7 @@ from tests.clouds.starting import AWS_ACCOUNT, Gate, account_trust, aws, web_tru
 from tests.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.clouds.working import (
     always,
+    end_what_is_old,
     everything_told,
     identity_subject,
     kid_of,
@@ -72,10 +77,10 @@ def role_settings(arn: str, **more: Any) -> dict[str, Any]:
     return {"role_arn": arn, "region": "eu-west-1", "method": "web_identity", "session_seconds": 3600, **more}
 
 
-def new_identity(ours: Tenant, role_arn: str, **settings: Any) -> CloudIdentity:
+def new_identity(ours: Tenant, role_arn: str, *, name: str = "account", **settings: Any) -> CloudIdentity:
     return create_identity(
         organization=ours.organization,
-        name="account",
+        name=name,
         provider="aws",
         settings={"role_arn": role_arn, "region": REGION, **settings},
         created_by=ours.admin,
@@ -152,6 +157,7 @@ def test_terraform_on_s3_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
     wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=10, what="a token of the new key")
     ends_at = time.time() + SHORT_SECONDS
     wait_until(lambda: time.time() > ends_at, seconds=15, what="the end of the first sessions")
+    end_what_is_old(gate, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
@@ -184,24 +190,44 @@ def test_a_role_that_only_trusts_deploys_refuses_a_plan(
 def test_the_runners_own_role_stays_with_the_runner_and_keys_in_a_file_are_renewed(
     gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    """AssumeRole with the external id. A job sees what it got for it, and not with what it was got."""
-    identity = new_identity(ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/by-role", method="assume_role")
+    """AssumeRole with the external id. A job sees what it got for it, and not with what it was got.
+
+    The identity narrows plans: the plan's session is for S3 alone, the deploy's for all that the role may do.
+    """
+    only_s3 = json.dumps(
+        {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]},
+        separators=(",", ":"),
+    )
+    identity = new_identity(
+        ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/by-role", method="assume_role", plan_policy=only_s3
+    )
     gate.new_role("by-role", trust=[account_trust(external_id=identity.external_id)])
     project = new_project(ours, waiting_files(tmp_path), name="by-role")
+    project.spec.region = "eu-central-1"
+    project.spec.save(update_fields=["region"])
     use_identity(project, identity, keep_in=S3)
     gate.tell(session_seconds=SHORT_SECONDS)
     own = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "SECRET_OF_RUNNER": "x"}
     runner = start_runner({**gate.machine, **own})
-    deploy = project.deploy(project.plan(seconds=90))
+    plan = project.plan(seconds=90)
+    planned = gate.seen(action="AssumeRole", status=200)
+    assert {tuple(one["narrowed"]) for one in planned} == {(only_s3,)}
+    deploy = project.deploy(plan)
     wait_until((tmp_path / "begun").exists, seconds=30, what="the middle of the apply")
+    begun_at = time.time()
     before = {one["key"] for one in gate.seen(action="AssumeRole", status=200)}
-    ends_at = time.time() + SHORT_SECONDS
-    wait_until(lambda: time.time() > ends_at, seconds=15, what="the end of the first sessions")
+    keys_file = next(runner.data_dir.glob("work/*/credentials/aws-keys.json"))
+    wait_until(lambda: time.time() > begun_at + SHORT_SECONDS, seconds=15, what="the first sessions' end")
+    wait_until(
+        lambda: json.loads(keys_file.read_text())["AccessKeyId"] not in before, seconds=15, what="newer keys"
+    )
+    gate.tell(over_before=begun_at)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
     assumed = gate.seen(action="AssumeRole", status=200)
     assert {one["external_id"] for one in assumed} == {identity.external_id}
+    assert {tuple(one["narrowed"]) for one in assumed[len(planned) :]} == {()}
     used = [one["key"] for one in gate.seen(action="s3 PUT")]
     assert set(used) <= {one["key"] for one in assumed}
     assert used[-1] not in before, "the state was saved with keys that the runner put into the file meanwhile"
@@ -209,6 +235,7 @@ def test_the_runners_own_role_stays_with_the_runner_and_keys_in_a_file_are_renew
         assert key not in everything_told(ended) + runner.log
     seen = (tmp_path / "begun").read_text()
     assert "AWS_CONFIG_FILE=" in seen
+    assert "AWS_REGION=eu-central-1\n" in seen, "the Spec's, not the identity's"
     assert "AWS_SECRET_ACCESS_KEY" not in seen
     assert "SECRET_OF_RUNNER" not in seen
     assert runner.workdirs() == []
@@ -254,10 +281,24 @@ def test_one_attempt_cannot_have_the_token_of_another(
         token = first.identity_token(
             mine.job_id, IdentityTokenRequest(claim_id=mine.claim_id), give_up=always
         )
-        assert f"spec:{mine.spec}@" in jwt.decode(token.token, options={"verify_signature": False})["sub"]
+        subject = jwt.decode(token.token, options={"verify_signature": False})["sub"]
+        assert f"spec:{mine.spec}@" in subject
+        _require_only(gate, installation, token.token, subject, instead=f"*:spec:{other.spec}@*")
         for job_id, claim_id in ((other.job_id, mine.claim_id), (other.job_id, other.claim_id)):
             with pytest.raises(StaleClaim):
                 first.identity_token(job_id, IdentityTokenRequest(claim_id=claim_id), give_up=always)
+
+
+def _require_only(gate: Gate, installation: Installation, token: str, subject: str, *, instead: str) -> None:
+    """A role for one Spec's jobs opens to the token of such a job, and that of another Spec does not."""
+    sts = boto3.client(
+        "sts", endpoint_url=gate.address, region_name=REGION, config=Config(signature_version=UNSIGNED)
+    )
+    for name, trusted, opens in (("for-one", subject, True), ("for-another", instead, False)):
+        role = gate.new_role(name, trust=[web_trust(installation.url, subject=trusted)])
+        asked = {"RoleArn": role, "RoleSessionName": "taken", "WebIdentityToken": token}
+        with nullcontext() if opens else pytest.raises(ClientError, match="AccessDenied"):
+            assert sts.assume_role_with_web_identity(**asked)
 
 
 def test_a_token_that_was_good_is_refused_when_its_time_is_over(
@@ -269,6 +310,22 @@ def test_a_token_that_was_good_is_refused_when_its_time_is_over(
     gate.tell(clock_offset_seconds=901)
     with pytest.raises(StepFailed, match=r"to be expired: Token expired.* Check the clocks"):
         cloud.open()
+
+
+def test_a_session_whose_time_is_over_is_refused(
+    gate: Gate, mint: Mint, endpoint: None, new_occasion: NewOccasion
+) -> None:
+    """What the tests of renewal rest on."""
+    role = gate.new_role("over", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    cloud = Aws(new_occasion("aws", role_settings(role), mint.good(), environ=gate.machine).occasion)
+    keys = cloud.assume()
+    session = boto3.session.Session(keys.access_key_id, keys.secret_access_key, keys.session_token, REGION)
+    assert session.client("s3").list_objects_v2(Bucket=BUCKET)
+    gate.tell(over_before=time.time())
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        session.client("s3").list_objects_v2(Bucket=BUCKET)
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        session.client("sts").get_caller_identity()
 
 
 @pytest.mark.parametrize(("seconds", "opens"), [(-20, True), (-90, False)])
@@ -316,6 +373,65 @@ def test_a_connection_that_works_and_what_it_leads_to(
     assert followed is not None
     assert wait_for_end(followed).status == "SUCCESS"
     assert find_resources(identity_ids=[identity.pk], kind="vpc")
+
+
+def set_up(
+    gate: Gate, installation: Installation, ours: Tenant, identity: CloudIdentity, **parameters: str
+) -> None:
+    """Run the template that the identity's page shows in the account, as its owner would."""
+    answer = httpx.get(
+        f"{installation.url}/api/identities/{identity.pk}/setup",
+        headers={"Authorization": f"Bearer {ours.token_of(ours.admin)}"},
+        trust_env=False,
+    )
+    snippets = {one["key"]: one["text"] for one in answer.raise_for_status().json()["data"]}
+    template = yaml.safe_load(snippets["cloudformation"])
+    # ministack's stacks cannot hold an issuer, so that one resource is made by IAM's own call.
+    if issuer := template["Resources"].pop("SlipwayIssuer", None):
+        del template["Resources"]["SlipwayRole"]["DependsOn"]
+        made = issuer["Properties"]
+        gate.client("iam").create_open_id_connect_provider(Url=made["Url"], ClientIDList=made["ClientIdList"])
+    stacks = gate.client("cloudformation")
+    stacks.create_stack(
+        StackName=identity.slug,
+        TemplateBody=yaml.safe_dump(template),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[{"ParameterKey": key, "ParameterValue": text} for key, text in parameters.items()],
+    )
+
+    def status() -> str:
+        return str(stacks.describe_stacks(StackName=identity.slug)["Stacks"][0]["StackStatus"])
+
+    wait_until(lambda: status() != "CREATE_IN_PROGRESS", what="the stack")
+    assert status() == "CREATE_COMPLETE"
+
+
+@pytest.mark.parametrize("method", ["web_identity", "assume_role"])
+def test_what_the_page_says_to_run_lets_our_runner_in_and_nobody_else(
+    method: str, gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+) -> None:
+    """The template as it stands on the page, on the emulator; then a test of the connection."""
+    name = f"by-{method.replace('_', '-')}"
+    role = f"arn:aws:iam::{AWS_ACCOUNT}:role/team/{name}"
+    identity = new_identity(ours, role, method=method, name=name)
+    other = new_identity(ours, role, method=method, name="other")
+    own, parameters = {}, {}
+    if method == "assume_role":
+        runners_role = gate.new_role("the-runner", trust=[account_trust(external_id=None)])
+        given = gate.client("sts").assume_role(RoleArn=runners_role, RoleSessionName="runner")["Credentials"]
+        own = {
+            "AWS_ACCESS_KEY_ID": given["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": given["SessionToken"],
+        }  # fmt: skip
+        parameters = {"RunnerRoleArn": runners_role}
+    set_up(gate, installation, ours, identity, **parameters)
+    start_runner(gate.machine, **own)
+    ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
+    assert set(outcomes_of(ended).values()) == {"pass"}, outcomes_of(ended)
+    assert f"assumed-role/{name}/" in result_of(ended)["principal"]["arn"]
+    refused = wait_for_end(request_connection_test(identity=other, requested_by=ours.admin))
+    assert refused.status == "FAILED"
+    assert "AWS refused" in outcomes_of(refused)["credentials"]
 
 
 def test_each_check_that_fails_says_what_to_do(

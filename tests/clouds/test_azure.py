@@ -14,13 +14,25 @@ from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
 from console.jobs.identity_jobs import request_connection_test, request_fetch
+from console.jobs.models import Job
 from runner.credentials.azure import Azure
+from runner.credentials.handing import CredentialsMissing
+from runner.credentials.own_azure import OwnAzure
 from runner.outcome import StepFailed
+from runner.resources.azure import AzureInventory
 from tests.clouds.azure_gate import AUDIENCE
 from tests.clouds.conftest import NewOccasion, StartRunner
 from tests.clouds.starting import APPLICATION, SUBSCRIPTION, TENANT, Gate, azure
 from tests.clouds.tokens import SUBJECT, WRONGS, Mint
-from tests.clouds.working import everything_told, kid_of, outcomes_of, result_of, use_identity, waiting_files
+from tests.clouds.working import (
+    end_what_is_old,
+    everything_told,
+    kid_of,
+    outcomes_of,
+    result_of,
+    use_identity,
+    waiting_files,
+)
 from tests.people import Tenant
 from tests.runner.installation import Installation, Project, messages, new_project, wait_for_end
 from tests.state.emulators import ACCOUNT, BUCKET
@@ -42,9 +54,9 @@ def gate(started: Gate) -> Gate:
     return started
 
 
-def federate(gate: Gate, installation: Installation, *subjects: str) -> None:
-    """The application's federated credentials: each names one subject, whole."""
-    trusted = {"tenant": TENANT, "issuer": installation.url, "subjects": subjects}
+def federate(gate: Gate, installation: Installation, *subjects: str, secret: str = "") -> None:
+    """The application's federated credentials: each names one subject, whole; it may have a secret."""
+    trusted = {"tenant": TENANT, "issuer": installation.url, "subjects": subjects, "secret": secret}
     gate.tell(applications={APPLICATION: trusted})
 
 
@@ -142,6 +154,7 @@ def test_terraform_on_azurerm_renews_in_the_middle_of_an_apply_and_of_a_key_rota
     token, old_key = token_file.read_text(), current_key().kid
     finish_rotation()
     wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=10, what="a token of the new key")
+    end_what_is_old(gate, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
@@ -179,3 +192,98 @@ def test_what_is_found_and_what_may_not_be_read(
     assert find_resources(identity_ids=[identity.pk], kind="region")[0].id == "westeurope"
     zones = ResourceList.objects.get(identity=identity, kind="hosted_zone")
     assert "such as Reader" in zones.error
+
+
+# --- what the runner itself has ----------------------------------------------------------------------
+
+#: By the names of azurerm; Azure's own libraries have others.
+APPLICATION_SAID = {
+    "ARM_TENANT_ID": TENANT, "ARM_CLIENT_ID": APPLICATION, "ARM_SUBSCRIPTION_ID": SUBSCRIPTION,
+}  # fmt: skip
+
+
+def own_azure(
+    machine: dict[str, str], new_occasion: NewOccasion, **environ: str
+) -> tuple[OwnAzure, list[str]]:
+    attempted = new_occasion("ambient", {"provider_hint": "azure"}, "", environ={**machine, **environ})
+    return OwnAzure(attempted.occasion), attempted.hidden
+
+
+def test_a_secret_or_a_token_file_of_the_runners_says_who_it_is(
+    gate: Gate,
+    installation: Installation,
+    mint: Mint,
+    machine: dict[str, str],
+    new_occasion: NewOccasion,
+    tmp_path: Path,
+) -> None:
+    federate(gate, installation, SUBJECT, secret="the-applications-secret")
+    token = tmp_path / "token"
+    token.write_text(mint.good())
+    azures = {
+        "AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": APPLICATION, "AZURE_SUBSCRIPTION_ID": SUBSCRIPTION,
+        "AZURE_FEDERATED_TOKEN_FILE": str(token),
+    }  # fmt: skip
+    for environ in ({**APPLICATION_SAID, "ARM_CLIENT_SECRET": "the-applications-secret"}, azures):
+        cloud, hidden = own_azure(machine, new_occasion, **environ)
+        who = cloud.identify()
+        assert (who["account"], who["application"]) == (SUBSCRIPTION, APPLICATION)
+        assert cloud.bearer(cloud.management) in hidden
+        assert list(AzureInventory(cloud, []).pages("region", "global"))
+
+
+def test_own_credentials_that_do_not_work_say_what_to_do(
+    gate: Gate,
+    installation: Installation,
+    mint: Mint,
+    machine: dict[str, str],
+    new_occasion: NewOccasion,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    federate(gate, installation, SUBJECT, secret="the-applications-secret")
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", gate.address)
+    wrong = tmp_path / "token"
+    wrong.write_text(mint.wrong("subject"))
+    for environ, words in (
+        ({**APPLICATION_SAID, "ARM_CLIENT_SECRET": "another-secret"}, "Invalid client secret"),
+        ({**APPLICATION_SAID, "ARM_OIDC_TOKEN_FILE_PATH": str(wrong)}, "AADSTS700213"),
+        ({**APPLICATION_SAID, "ARM_OIDC_TOKEN_FILE_PATH": "/nonexistent"}, "cannot be read"),
+        ({"ARM_SUBSCRIPTION_ID": SUBSCRIPTION}, "own managed identity"),
+    ):
+        cloud, _ = own_azure(machine, new_occasion, **environ)
+        with pytest.raises(Exception, match=r"\w") as refused:
+            cloud.identify()
+        assert words in cloud.explain(refused.value), environ
+        assert "another-secret" not in cloud.explain(refused.value)
+    without = {name: text for name, text in APPLICATION_SAID.items() if name != "ARM_SUBSCRIPTION_ID"}
+    cloud, _ = own_azure(machine, new_occasion, **without, ARM_CLIENT_SECRET="the-applications-secret")
+    with pytest.raises(CredentialsMissing, match="which subscription"):
+        cloud.identify()
+
+
+def test_the_managed_identity_of_the_runners_machine(
+    gate: Gate, ours: Tenant, start_runner: StartRunner
+) -> None:
+    """By the machine's metadata service: a test, and what it leads to."""
+    identity = create_identity(
+        organization=ours.organization, name="own", provider="ambient", settings={"provider_hint": "azure"},
+        created_by=ours.admin,
+    )  # fmt: skip
+    use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=CONTAINER, kind="azurerm")
+    gate.tell(machine={"tenant": TENANT, "client_id": APPLICATION})
+    start_runner(
+        gate.machine, AZURE_POD_IDENTITY_AUTHORITY_HOST=gate.address, ARM_SUBSCRIPTION_ID=SUBSCRIPTION
+    )
+    ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
+    outcomes = outcomes_of(ended)
+    assert set(outcomes.values()) == {"pass"}
+    assert {"principal", "read.subnet", "state.azurerm"} <= outcomes.keys()
+    who = result_of(ended)["principal"]
+    assert (who["subscription"], who["application"]) == ("Suite", APPLICATION)
+    fetched = wait_until(
+        lambda: Job.objects.filter(type="FETCH_RESOURCES").first(), what="the fetch that follows"
+    )
+    assert fetched is not None
+    assert wait_for_end(fetched).status == "SUCCESS"
+    assert find_resources(identity_ids=[identity.pk], kind="subnet")

@@ -19,10 +19,11 @@ class Rejected(Exception):
         self.reason = reason
 
 
-def verified(
-    token: str, *, issuers: dict[str, list[str]], clock_offset_seconds: float = 0.0
-) -> dict[str, Any]:
-    """The claims of a token of an issuer that is registered for its audience."""
+def verified(token: str, *, issuers: dict[str, list[str]], told: dict[str, Any]) -> dict[str, Any]:
+    """The claims of a token of an issuer that is registered for its audience.
+
+    A test may tell that the cloud's clock is wrong, or that all tokens before some moment are over.
+    """
     unsure = _unverified(token)
     issuer = str(unsure.get("iss"))
     if issuer not in issuers:
@@ -30,7 +31,9 @@ def verified(
     claims = _signed(token, issuer)
     if claims.get("aud") not in issuers[issuer]:
         raise Rejected("audience", f"Incorrect token audience: {claims.get('aud')}")
-    _check_times(claims, now=time.time() + clock_offset_seconds)
+    if claims["iat"] < told.get("over_before", 0):
+        raise Rejected("expired", f"Token expired: it is of {claims['iat']}")
+    _check_times(claims, now=time.time() + told.get("clock_offset_seconds", 0))
     return claims
 
 

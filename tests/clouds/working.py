@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from console.identities.models import CloudIdentity
 from console.jobs.models import Job
 from console.jobs.selectors import log_lines
 from console.state.backends import choose_backend
+from tests.clouds.starting import Gate
 from tests.people import Tenant, fresh
 from tests.runner.installation import Project
+from tests.waiting import wait_until
 
 
 def use_identity(
@@ -50,6 +53,20 @@ def waiting_files(folder: Path) -> dict[str, str]:
             resource "terraform_data" "after" {{ depends_on = [terraform_data.slow] }}
         """
     }
+
+
+def end_what_is_old(gate: Gate, token_file: Path) -> None:
+    """What was obtained until now is over in the cloud: tokens of the console's, sessions, access tokens.
+
+    Only a job whose runner has put a newer token into its file can go on.
+    """
+    moment = int(time.time()) + 1
+    wait_until(lambda: issued_at(token_file.read_text()) >= moment, seconds=20, what="a newer token")
+    gate.tell(over_before=moment)
+
+
+def issued_at(token: str) -> int:
+    return int(jwt.decode(token, options={"verify_signature": False})["iat"])
 
 
 def subject_of(tenant: Tenant, action: str) -> str:

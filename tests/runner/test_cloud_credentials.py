@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from runner.credentials import with_credentials
+from runner.credentials.aws import AwsClients
 from runner.credentials.handing import Handed
 from runner.credentials.keeper import Keeper
+from runner.environment import region_environment
 from runner.protocol import IdentityAccess, JobType
 from tests.runner.conftest import StartRunner
 from tests.runner.fake_console import FakeConsole
@@ -54,6 +57,18 @@ def test_ambient_credentials_reach_a_job_by_a_list_of_names(
     assert "the-runners-secret" not in plan.text + deploy.text
 
 
+def test_a_specs_region_is_said_as_its_cloud_knows_it() -> None:
+    assert region_environment("eu-west-1", cloud="aws") == {
+        "AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1",
+    }  # fmt: skip
+    assert region_environment("europe-west1", cloud="gcp").keys() == {
+        "GOOGLE_REGION",
+        "CLOUDSDK_COMPUTE_REGION",
+    }
+    assert {"AWS_REGION", "GOOGLE_REGION"} <= region_environment("here", cloud="").keys()
+    assert region_environment("", cloud="aws") == {}
+
+
 def test_a_job_without_an_identity_sees_nothing_of_the_runners_cloud(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
@@ -93,6 +108,14 @@ def test_an_identity_that_cannot_be_used(
     report = console.enqueue(JobType.FETCH_RESOURCES, identity=access).wait_for_end()
     assert (report.status, report.error_code) == ("FAILED", code)
     assert report.fatal
+
+
+def test_an_account_that_is_asked_too_often_is_told_apart_from_one_that_refuses() -> None:
+    """After the SDK has given up; how it tries before that is in tests/clouds."""
+    clients = AwsClients("eu-west-1")
+    answer: Any = {"Error": {"Code": "RequestLimitExceeded", "Message": "Request limit exceeded."}}
+    said = clients.explain_denial(ClientError(answer, "DescribeSubnets"))
+    assert said.startswith("AWS is asked too often: Request limit exceeded (RequestLimitExceeded). Try again")
 
 
 def test_what_would_win_over_the_identity_gives_way_to_it() -> None:
