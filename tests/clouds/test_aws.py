@@ -145,7 +145,7 @@ def test_terraform_on_s3_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
     gate.tell(session_seconds=SHORT_SECONDS)
     runner = start_runner(gate.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
     deploy = project.deploy(project.plan(seconds=90))
-    wait_until((tmp_path / "begun").exists, seconds=30, what="the middle of the apply")
+    wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     before = {one["jti"] for one in exchanges(gate)}
     keys_before = {one["key"] for one in exchanges(gate)}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
@@ -154,7 +154,7 @@ def test_terraform_on_s3_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
     assert token not in runner.programs()
     begin_rotation()
     assert finish_rotation().kid != old_key
-    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=10, what="a token of the new key")
+    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=30, what="a token of the new key")
     ends_at = time.time() + SHORT_SECONDS
     wait_until(lambda: time.time() > ends_at, seconds=15, what="the end of the first sessions")
     end_what_is_old(gate, token_file)
@@ -213,7 +213,7 @@ def test_the_runners_own_role_stays_with_the_runner_and_keys_in_a_file_are_renew
     planned = gate.seen(action="AssumeRole", status=200)
     assert {tuple(one["narrowed"]) for one in planned} == {(only_s3,)}
     deploy = project.deploy(plan)
-    wait_until((tmp_path / "begun").exists, seconds=30, what="the middle of the apply")
+    wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     begun_at = time.time()
     before = {one["key"] for one in gate.seen(action="AssumeRole", status=200)}
     keys_file = next(runner.data_dir.glob("work/*/credentials/aws-keys.json"))

@@ -148,12 +148,12 @@ def test_terraform_on_azurerm_renews_in_the_middle_of_an_apply_and_of_a_key_rota
     # From now on every access token ends within the time at which azurerm renews it.
     gate.tell(session_seconds=60)
     deploy = project.deploy(plan)
-    wait_until((tmp_path / "begun").exists, seconds=40, what="the middle of the apply")
+    wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     before = {one["jti"] for one in gate.seen(action="token")}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
     token, old_key = token_file.read_text(), current_key().kid
     finish_rotation()
-    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=10, what="a token of the new key")
+    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=30, what="a token of the new key")
     end_what_is_old(gate, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)

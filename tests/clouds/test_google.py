@@ -120,14 +120,14 @@ def test_terraform_on_gcs_renews_in_the_middle_of_an_apply_and_of_a_key_rotation
     gate.tell(session_seconds=12)
     runner = start_runner(gate.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
     deploy = project.deploy(project.plan(seconds=90))
-    wait_until((tmp_path / "begun").exists, seconds=30, what="the middle of the apply")
+    wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     assert "GOOGLE_REGION=europe-west1\n" in (tmp_path / "begun").read_text()
     before = {one["jti"] for one in gate.seen(action="exchange")}
     used_before = {one["token"] for one in gate.seen() if one["action"].startswith("storage")}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
     token, old_key = token_file.read_text(), current_key().kid
     finish_rotation()
-    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=10, what="a token of the new key")
+    wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=30, what="a token of the new key")
     # Go's library renews ten seconds before the end.
     ends_at = time.time() + 2
     wait_until(lambda: time.time() > ends_at, what="the time at which the first access token is renewed")

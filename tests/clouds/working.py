@@ -61,7 +61,7 @@ def end_what_is_old(gate: Gate, token_file: Path) -> None:
     Only a job whose runner has put a newer token into its file can go on.
     """
     moment = int(time.time()) + 1
-    wait_until(lambda: issued_at(token_file.read_text()) >= moment, seconds=20, what="a newer token")
+    wait_until(lambda: issued_at(token_file.read_text()) >= moment, seconds=30, what="a newer token")
     gate.tell(over_before=moment)
 
 

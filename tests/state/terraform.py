@@ -145,7 +145,7 @@ class Terraform:
         with self.applying(*arguments) as applying:
             wait_until(
                 lambda: self._has_begun() or applying.process.poll() is not None,
-                seconds=30,
+                seconds=PATIENCE_SECONDS,
                 what="the apply having begun",
             )
             assert self._has_begun(), applying.printed
