@@ -10,6 +10,7 @@ from pathlib import Path
 from runner.credentials.aws import AwsClients
 from runner.credentials.handing import Handed, Occasion
 from runner.credentials.own_azure import OwnAzure
+from runner.credentials.own_files import secrets_in_files
 from runner.credentials.own_gcp import OwnGcp
 from runner.environment import secret_values
 
@@ -52,7 +53,7 @@ class Ambient:
 
     def open(self) -> Handed:
         environ = dict(self._found())
-        self._occasion.hide(*secret_values(environ, ()))
+        self._occasion.hide(*secret_values(environ, ()), *secrets_in_files(environ))
         return Handed(environ={}, defaults=environ, renewable=False, principal="the runner itself")
 
     def close(self) -> None:

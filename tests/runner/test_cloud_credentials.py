@@ -12,6 +12,7 @@ from runner.credentials import with_credentials
 from runner.credentials.aws import AwsClients
 from runner.credentials.handing import Handed
 from runner.credentials.keeper import Keeper
+from runner.credentials.own_files import secrets_in_files
 from runner.environment import region_environment
 from runner.protocol import IdentityAccess, JobType
 from tests.runner.conftest import StartRunner
@@ -24,8 +25,8 @@ def identity(provider: str, **settings: Any) -> IdentityAccess:
 
 
 def looking(folder: Path) -> dict[str, str]:
-    """A configuration whose apply writes down what it can see."""
-    command = f"env > {folder}/seen"
+    """A configuration whose apply writes down what it can see, and prints the runner's own key file."""
+    command = f"env > {folder}/seen; cat /dev/null $AWS_SHARED_CREDENTIALS_FILE"
     return {
         "main.tf": f"""
             resource "terraform_data" "look" {{
@@ -41,8 +42,13 @@ def test_ambient_credentials_reach_a_job_by_a_list_of_names(
     """Of the cloud that the identity names, and of nothing else that the runner has."""
     files = looking(tmp_path)
     own = identity("ambient", provider_hint="aws")
+    key_file = tmp_path / "keys"
+    key_file.write_text(
+        "[default]\naws_access_key_id = AKIAFILE\naws_secret_access_key = a-secret-in-a-file\n"
+    )
     start_runner(
         AWS_ACCESS_KEY_ID="AKIAOWN", AWS_SECRET_ACCESS_KEY="the-runners-secret", AWS_REGION="eu-west-1",
+        AWS_SHARED_CREDENTIALS_FILE=str(key_file),
         GOOGLE_CREDENTIALS="another-cloud", DATABASE_PASSWORD="unrelated",
     )  # fmt: skip
     plan = console.enqueue(JobType.PLAN, files, identity=own)
@@ -55,6 +61,24 @@ def test_ambient_credentials_reach_a_job_by_a_list_of_names(
     assert "another-cloud" not in seen
     assert "unrelated" not in seen
     assert "the-runners-secret" not in plan.text + deploy.text
+    assert "aws_secret_access_key = ***" in deploy.text, "the file was printed"
+    assert "a-secret-in-a-file" not in deploy.text
+
+
+def test_what_is_secret_in_the_runners_own_files_is_known(tmp_path: Path) -> None:
+    key, token, broken = tmp_path / "key.json", tmp_path / "token", tmp_path / "broken"
+    key.write_text(
+        '{"type": "service_account", "private_key": "-----BEGIN\\nabcdefgh\\n", "client_email": "me"}'
+    )
+    token.write_text("eyJ.a-token.sig\n")
+    broken.write_bytes(b"\xff{")
+    environ = {
+        "GOOGLE_APPLICATION_CREDENTIALS": str(key), "AZURE_FEDERATED_TOKEN_FILE": str(token),
+        "GOOGLE_CREDENTIALS": '{"refresh_token": "inline"}', "AWS_CONFIG_FILE": str(broken),
+        "AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent",
+    }  # fmt: skip
+    found = {one for one in secrets_in_files(environ) if one}
+    assert found == {"-----BEGIN\nabcdefgh\n", "eyJ.a-token.sig", "inline"}
 
 
 def test_a_specs_region_is_said_as_its_cloud_knows_it() -> None:
