@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from runner import clock, process
@@ -148,10 +149,9 @@ class Attempt:
         """Run a command that talks; its output goes to the log while it runs, with what is said around it."""
         reader = OutputReader()
 
-        def on_line(line: str) -> None:
-            event = reader.read(line)
-            for one in around(event) if around else (event,):
-                self.log.write(one.message, one.level, one.data)
+        def on_lines(lines: list[str]) -> None:
+            events = map(reader.read, lines)
+            self.log.write_events(chain.from_iterable(map(around, events)) if around else events, lines)
 
         code = process.stream(
             [self.equipment.terraform.path, *arguments],
@@ -159,7 +159,7 @@ class Attempt:
             env=self.environ,
             stop=self.stop,
             scratch=self.workdir.scratch,
-            on_line=on_line,
+            on_lines=on_lines,
             on_interrupt=self.on_interrupt,
         )
         return CommandResult(exit_code=code, errors=reader.errors, summary=reader.summary)

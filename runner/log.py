@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -27,11 +27,14 @@ from runner.protocol import (
     extend_chain,
 )
 from runner.redact import Redactor
+from runner.terraform import Event
 
 logger = logging.getLogger(__name__)
 
-#: A batch goes out this long after its first line, or when it is full: below what a person notices.
+#: A batch goes out this long after its first line, which is below what a person notices, or when it has
+#: so many lines.
 BATCH_SECONDS = 0.1
+DUE_LINES = 500
 #: Room for the batch's own fields around its lines, and for the 12 bytes (`,"data":null`) that the console
 #: counts on each line without data.
 _BATCH_BYTES = MAX_BATCH_BYTES - 4096 - 12 * MAX_BATCH_LINES
@@ -99,21 +102,42 @@ class LogPipe:
         self, message: str, level: LogLevel = LogLevel.INFO, data: dict[str, Any] | None = None
     ) -> None:
         """Add a line. A message of several lines becomes several, the data going with the first."""
-        if "\n" not in message:
-            return self._write(self._line(message, level, data))
-        for index, part in enumerate(message.split("\n")):
-            self._write(self._line(part, level, data if index == 0 else None))
+        self._add(list(self._masked(message, level, data)))
 
-    def _write(self, line: Line) -> None:
+    def write_events(self, events: Iterable[Event], printed: Sequence[str]) -> None:
+        """Add what a command has to say; `printed` are the lines that the events were read from.
+
+        To look for secrets in all of them at once takes a tenth of looking line by line, and mostly there
+        is none.
+        """
+        has_secret = self._redactor.finds("\n".join(printed))
+        lines: list[Line] = []
+        for message, level, data, is_verbatim in events:
+            if is_verbatim and not has_secret:
+                lines.append(_line(_storable(message), level, data))
+            else:
+                lines += self._masked(message, level, data)
+        self._add(lines)
+
+    def _masked(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
+        mask = self._redactor.mask
+        if data and self._redactor.finds(_json(data)):
+            data = self._redactor.mask_all(data)
+        for part in message.split("\n"):
+            yield _line(mask(_storable(part)), level, data)
+            data = None
+
+    def _add(self, lines: Iterable[Line]) -> None:
         with self._ready:
             if self._refused:
                 return
             was_empty = not self._waiting
             if was_empty:
                 self._oldest_at = clock.now()
-            self._put(line)
-            # Whoever ships is woken for the first line and for a full batch: what is between changes nothing.
-            if was_empty or len(self._waiting) == MAX_BATCH_LINES or self._waiting.size >= _BATCH_BYTES:
+            for line in lines:
+                self._put(line)
+            # Whoever ships is woken for the first line and for a due batch: what is between changes nothing.
+            if was_empty or self._is_due():
                 self._ready.notify()
 
     def close(self) -> LogReceipt:
@@ -128,28 +152,10 @@ class LogPipe:
     def _put(self, line: Line) -> None:
         """Keep a line; where there was no room for some, say so in their place."""
         if self._lost:
-            notice = self._line(
-                f"{self._lost} lines are missing here: no room to keep them", LogLevel.WARN, None
-            )
+            notice = _line(f"{self._lost} lines are missing here: no room to keep them", LogLevel.WARN, None)
             self._lost = 0 if self._waiting.put(notice) else self._lost
         if self._lost or not self._waiting.put(line):
             self._lost += 1
-
-    def _line(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Line:
-        # Masked as a whole, then cut: a cut secret could not be recognised.
-        message = _cut(self._redactor.mask(_storable(message)))
-        text = f'{{"at":"{clock.timestamp()}","level":"{level.value}","message":{encode_basestring(message)}'
-        text += f',"data":{self._data(data)}}}' if data else "}"
-        return Line(message, text.encode("utf-8", "replace"))
-
-    def _data(self, data: dict[str, Any]) -> str:
-        text = _json(data)
-        if self._redactor.finds(text):
-            text = _json(self._redactor.mask_all(data))
-        if "\\u0000" in text:
-            text = _json(_storable_all(json.loads(text)))
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-        return text if size <= MAX_DATA_BYTES else _json({"kind": data.get("kind"), "cut": True})
 
     def _ship(self) -> None:
         while batch := self._next_batch():
@@ -165,13 +171,13 @@ class LogPipe:
             if self._again:
                 return self._again.popleft()
             self._ready.wait_for(self._is_due, timeout=self._oldest_at + BATCH_SECONDS - clock.now())
+            # Whatever came meanwhile goes along: a batch of four times the lines takes half as long again.
             lines = self._waiting.take(lines=MAX_BATCH_LINES, size=_BATCH_BYTES)
             self._oldest_at = clock.now()
             return Batch(self._next_seq, lines, self._chain) if lines else None
 
     def _is_due(self) -> bool:
-        full = len(self._waiting) >= MAX_BATCH_LINES or self._waiting.size >= _BATCH_BYTES
-        return full or self._closing
+        return self._closing or len(self._waiting) >= DUE_LINES or self._waiting.size >= _BATCH_BYTES
 
     def _deliver(self, batch: Batch) -> None:
         try:
@@ -234,15 +240,15 @@ class Spool:
     def take(self, *, lines: int, size: int) -> list[Line]:
         """The oldest lines, within both limits; at least one if there is any."""
         taken: list[Line] = []
-        while len(taken) < lines and len(self):
+        while len(taken) < lines and (self._memory or self._on_disk):
             if not self._memory:
                 self._fetch_from_disk()
-            if taken and size < len(self._memory[0].wire):
+            wire_bytes = len(self._memory[0].wire)
+            if taken and size < wire_bytes:
                 break
-            line = self._memory.popleft()
-            taken.append(line)
-            size -= len(line.wire) + 1
-            self.size -= len(line.wire)
+            taken.append(self._memory.popleft())
+            size -= wire_bytes + 1
+            self.size -= wire_bytes
         return taken
 
     def clear(self) -> None:
@@ -285,6 +291,22 @@ class Spool:
             self.close()
 
 
+def _line(message: str, level: LogLevel, data: dict[str, Any] | None) -> Line:
+    """A line whose secrets are masked. It is cut only now: a cut secret could not be recognised."""
+    message = _cut(message)
+    text = f'{{"at":"{clock.timestamp()}","level":"{level}","message":{encode_basestring(message)}'
+    text += f',"data":{_data(data)}}}' if data else "}"
+    return Line(message, text.encode("utf-8", "replace"))
+
+
+def _data(data: dict[str, Any]) -> str:
+    text = _json(data)
+    if "\\u0000" in text:
+        text = _json(_storable_all(json.loads(text)))
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return text if size <= MAX_DATA_BYTES else _json({"kind": data.get("kind"), "cut": True})
+
+
 def _storable(text: str) -> str:
     """Text that every store takes: PostgreSQL refuses NUL, UTF-8 has no lone surrogates."""
     if "\0" in text:
@@ -307,5 +329,5 @@ def _storable_all(value: Any) -> Any:
     return _storable(value) if isinstance(value, str) else value
 
 
-#: Made once: `json.dumps` makes one for each call, which takes as long as encoding a line.
+#: Made once: `json.dumps` makes one for each call.
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

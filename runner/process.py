@@ -27,7 +27,9 @@ _READ_BYTES = 256 * 1024
 #: Terraform's longest JSON lines are outputs. What is longer is cut, and no longer read as JSON.
 MAX_RAW_LINE_BYTES = 8 * 1024 * 1024
 
-OnLine = Callable[[str], None]
+OnLines = Callable[[list[str]], None]
+#: Called while the command runs; says whether there is more to do at once.
+OnLook = Callable[[], bool]
 #: Called before each SIGINT.
 OnInterrupt = Callable[[], None]
 
@@ -35,44 +37,55 @@ OnInterrupt = Callable[[], None]
 class LineSplitter:
     """Cuts a stream of bytes into lines, however the chunks fall; what exceeds the limit is dropped."""
 
-    def __init__(self, on_line: OnLine, *, limit: int = MAX_RAW_LINE_BYTES) -> None:
-        self._on_line = on_line
+    def __init__(self, on_lines: OnLines, *, limit: int = MAX_RAW_LINE_BYTES) -> None:
+        self._on_lines = on_lines
         self._limit = limit
         self._rest = bytearray()
         self._dropped = 0
 
     def feed(self, chunk: bytes) -> None:
-        first, *lines = chunk.split(b"\n")
+        """Pass on the lines that end in this chunk, all at once: most of what a line costs is the call."""
+        first, newline, others = chunk.partition(b"\n")
         self._keep(first)
-        if not lines:
+        if not newline:
             return
-        self._emit()
-        rest = lines.pop()
-        for line in lines:
-            # Most lines lie whole in one chunk; they need no buffer.
-            if len(line) <= self._limit:
-                self._on_line(line.decode("utf-8", "replace").removesuffix("\r"))
-            else:
-                self._keep(line)
-                self._emit()
+        lines = [self._ended()]
+        whole, newline, rest = others.rpartition(b"\n")
+        if newline:
+            lines += self._whole(whole)
         self._keep(rest)
+        self._on_lines(lines)
 
     def end(self) -> None:
         if self._rest or self._dropped:
-            self._emit()
+            self._on_lines([self._ended()])
+
+    def _whole(self, chunk: bytes) -> list[str]:
+        """The lines of a chunk that begins and ends with one."""
+        if len(chunk) <= self._limit:
+            return _text(chunk + b"\n").split("\n")[:-1]
+        lines = []
+        for line in chunk.split(b"\n"):
+            self._keep(line)
+            lines.append(self._ended())
+        return lines
 
     def _keep(self, part: bytes) -> None:
         room = self._limit - len(self._rest)
         self._rest += part[:room]
         self._dropped += max(0, len(part) - room)
 
-    def _emit(self) -> None:
-        text = self._rest.decode("utf-8", "replace").removesuffix("\r")
+    def _ended(self) -> str:
+        text = _text(self._rest + b"\n")[:-1]
         if self._dropped:
             text += f" … ({self._dropped} more bytes)"
         self._rest.clear()
         self._dropped = 0
-        self._on_line(text)
+        return text
+
+
+def _text(lines: bytes | bytearray) -> str:
+    return lines.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def stream(
@@ -82,11 +95,11 @@ def stream(
     env: Mapping[str, str],
     stop: Stop,
     scratch: Path,
-    on_line: OnLine,
+    on_lines: OnLines,
     on_interrupt: OnInterrupt,
 ) -> int:
     """Run a command and pass on what it prints, in order; returns its exit code (negative: a signal)."""
-    splitter = LineSplitter(on_line)
+    splitter = LineSplitter(on_lines)
     with tempfile.TemporaryFile(dir=scratch) as output:
         # Standard output and error share the file; appending keeps their order and their lines whole.
         fcntl.fcntl(output, fcntl.F_SETFL, os.O_APPEND)
@@ -101,7 +114,8 @@ def stream(
             stop=stop,
             on_interrupt=on_interrupt,
         )
-        reader.pass_on()
+        while reader.pass_on():
+            pass
     splitter.end()
     return code
 
@@ -114,10 +128,12 @@ class _Reader:
         self._splitter = splitter
         self._position = 0
 
-    def pass_on(self) -> None:
-        while chunk := os.pread(self._descriptor, _READ_BYTES, self._position):
-            self._position += len(chunk)
-            self._splitter.feed(chunk)
+    def pass_on(self) -> bool:
+        """Take one chunk, so that whoever talks without a pause can still be stopped; says if there was one."""
+        chunk = os.pread(self._descriptor, _READ_BYTES, self._position)
+        self._position += len(chunk)
+        self._splitter.feed(chunk)
+        return bool(chunk)
 
 
 def capture(
@@ -138,7 +154,7 @@ def capture(
             env=env,
             stdout=out,
             stderr=err,
-            on_look=lambda: None,
+            on_look=lambda: False,
             stop=stop,
             on_interrupt=on_interrupt,
         )
@@ -155,7 +171,7 @@ def _supervise(
     env: Mapping[str, str],
     stdout: IO[bytes],
     stderr: IO[bytes],
-    on_look: Callable[[], None],
+    on_look: OnLook,
     stop: Stop,
     on_interrupt: OnInterrupt,
 ) -> int:
@@ -171,14 +187,14 @@ def _supervise(
     )
     ending = _Ending(process.pid, stop, on_interrupt)
     failure: Exception | None = None
+    has_more = False
     with _exit_of(process) as has_ended:
-        while not has_ended(_LOOK_SECONDS):
+        while not has_ended(0 if has_more else _LOOK_SECONDS):
             try:
-                if failure is None:
-                    on_look()
+                has_more = failure is None and on_look()
             except Exception as error:
                 # Whatever is wrong with reading, an apply under way is not cut off for it.
-                failure = error
+                failure, has_more = error, False
             ending.press()
     # What Terraform left behind in its group (a provisioner's background process) ends with it.
     _signal_group(process.pid, signal.SIGKILL)

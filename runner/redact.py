@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -69,11 +70,12 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    pieces = {secret, secret.strip()}
-    for piece in pieces:
+    # Terraform composes letters: what was given as "o" and two dots is printed as "ö".
+    pieces = {secret, unicodedata.normalize("NFC", secret)}
+    for piece in pieces | {piece.strip() for piece in pieces}:
         if len(piece) >= _MIN_SECRET_CHARS:
             yield from _encodings(piece)
-    lines = [line.strip() for line in secret.splitlines()]
+    lines = [line.strip() for piece in sorted(pieces) for line in piece.splitlines()]
     if len(lines) > 1:
         for line in lines:
             if len(line) >= _MIN_LINE_CHARS:

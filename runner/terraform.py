@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from python_terraform import IsFlagged, IsNotFlagged
 from python_terraform import Terraform as CommandLines
@@ -99,13 +99,14 @@ class Diagnostic:
 _TRANSIENT = re.compile(r"download|registry|remote module|timeout|connection", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line for the log."""
 
     message: str
     level: LogLevel = LogLevel.INFO
     data: dict[str, Any] | None = None
+    #: Whether each of its texts stands in the printed line, letter by letter: no secret there, none here.
+    is_verbatim: bool = False
 
 
 _LEVELS = {
@@ -135,18 +136,19 @@ class OutputReader:
         """The event of a line; what is not one of Terraform's messages is kept as it came."""
         message = _message(line)
         if message is None:
-            return Event(line)
+            return Event(line, is_verbatim=True)
         try:
-            return self._event(message)
+            # An escape stands for another letter than the one that is printed.
+            return self._event(message, is_verbatim="\\" not in line)
         except (AttributeError, TypeError, ValueError):
-            return Event(str(message["@message"]))  # A future Terraform says it in another shape.
+            return Event(message["@message"])  # A future Terraform says it in another shape.
 
-    def _event(self, message: dict[str, Any]) -> Event:
-        kind = str(message.get("type", ""))
+    def _event(self, message: dict[str, Any], *, is_verbatim: bool) -> Event:
+        kind = message.get("type", "")
         if kind == "diagnostic":
             return self._diagnostic(message)
-        level = _LEVELS.get(str(message.get("@level")), LogLevel.INFO)
-        return Event(str(message["@message"]), level, self._data(kind, message))
+        level = _LEVELS.get(message.get("@level", ""), LogLevel.INFO)
+        return Event(message["@message"], level, self._data(kind, message), is_verbatim)
 
     def _data(self, kind: str, message: dict[str, Any]) -> dict[str, Any] | None:
         if kind in _RESOURCE_EVENTS:
@@ -254,10 +256,16 @@ def _message(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        message = json.loads(line)
-    except ValueError:
+        message, end = _decode(line)
+    except (ValueError, RecursionError):
+        return None
+    if line[end:].strip():
         return None
     return message if isinstance(message, dict) and isinstance(message.get("@message"), str) else None
+
+
+#: Without what `json.loads` does around it, which takes as long as the decoding of a line.
+_decode = json.JSONDecoder().raw_decode
 
 
 def _time(text: Any) -> datetime | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runner.client import LogFull, LogGap
-from runner.log import LogPipe
+from runner.log import DUE_LINES, LogPipe
 from runner.process import LineSplitter
-from runner.protocol import MAX_LINE_CHARS, JobType, LogAnswer, LogLevel
+from runner.protocol import MAX_BATCH_LINES, MAX_LINE_CHARS, JobType, LogAnswer, LogLevel
 from runner.redact import Redactor
+from runner.terraform import Event
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess
 from tests.runner.fake_console import FakeConsole, FakeJob
@@ -168,9 +173,47 @@ def test_a_refused_log_neither_blocks_nor_grows(
     assert pipe.close().next_seq == 1
 
 
+def test_what_has_gathered_meanwhile_goes_out_together(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    gathered = threading.Event()
+
+    def send(first_seq: int, lines: list[bytes]) -> LogAnswer:
+        sizes.append(len(lines))
+        assert gathered.wait(60)
+        return LogAnswer(next_seq=first_seq + len(lines))
+
+    pipe = LogPipe(send=send, first_seq=1, redactor=Redactor(), spool_dir=tmp_path)
+    pipe.write("the first line")
+    wait_until(lambda: sizes, what="a batch that is not answered yet")
+    pipe.write_events([Event("another")] * (MAX_BATCH_LINES + DUE_LINES), [])
+    gathered.set()
+    assert pipe.close().next_seq == 2 + MAX_BATCH_LINES + DUE_LINES
+    assert sizes == [1, MAX_BATCH_LINES, DUE_LINES]
+
+
+@given(
+    printed=st.lists(st.sampled_from([b"one", b"\n", b"\r\n", b"\xc3\xa9", b"\xc3", b"\r"]), max_size=40),
+    cuts=st.lists(st.integers(0, 120), max_size=6),
+    limit=st.sampled_from([12, 1000]),
+)
+def test_where_chunks_are_cut_makes_no_difference(printed: list[bytes], cuts: list[int], limit: int) -> None:
+    text = b"".join(printed)
+    borders = [0, *sorted(cuts), len(text)]
+    assert split([text[a:b] for a, b in pairwise(borders)], limit) == split([text], limit)
+
+
+def split(chunks: list[bytes], limit: int) -> list[str]:
+    lines: list[str] = []
+    splitter = LineSplitter(lines.extend, limit=limit)
+    for chunk in chunks:
+        splitter.feed(chunk)
+    splitter.end()
+    return lines
+
+
 def test_lines_are_whole_however_the_chunks_fall() -> None:
     lines: list[str] = []
-    splitter = LineSplitter(lines.append)
+    splitter = LineSplitter(lines.extend)
     for chunk in (b"on", b"e\ntw", b"o\r\n\nthr\xc3", b"\xa9e"):
         splitter.feed(chunk)
     splitter.end()
@@ -179,7 +222,7 @@ def test_lines_are_whole_however_the_chunks_fall() -> None:
 
 def test_an_endless_line_does_not_fill_the_memory() -> None:
     lines: list[str] = []
-    splitter = LineSplitter(lines.append, limit=10)
+    splitter = LineSplitter(lines.extend, limit=10)
     splitter.feed(b"0123456789abc")
     splitter.feed(b"def\nshort\n")
     assert lines == ["0123456789 … (6 more bytes)", "short"]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.log import LogPipe
 from runner.process import LineSplitter
+from runner.protocol import LogAnswer
 from runner.redact import MASK, Redactor
+from runner.terraform import OutputReader
 
 SECRET = 'pä$$ "wörd"/<&>+=\\'
 
@@ -50,7 +55,7 @@ def test_a_secret_inside_a_base64_text_is_masked(user: str) -> None:
 def test_a_secret_split_over_two_chunks_is_masked() -> None:
     redactor = Redactor(["correct-horse"])
     lines: list[str] = []
-    splitter = LineSplitter(lambda line: lines.append(redactor.mask(line)))
+    splitter = LineSplitter(lambda whole: lines.extend(map(redactor.mask, whole)))
     for chunk in (b"it is corr", b"ect-", b"horse!\n"):
         splitter.feed(chunk)
     assert lines == [f"it is {MASK}!"]
@@ -87,3 +92,59 @@ def test_secrets_can_be_learned_later() -> None:
 def test_no_text_around_a_secret_keeps_it_from_being_masked(secret: str, before: str, after: str) -> None:
     masked = Redactor([secret]).mask(before + secret + after)
     assert MASK in masked or secret in MASK
+
+
+class Sent:
+    """The text that leaves the runner for what a command printed."""
+
+    def __init__(self, folder: Path, *secrets: str) -> None:
+        self.lines: list[dict[str, Any]] = []
+        redactor, reader = Redactor(secrets), OutputReader()
+        self._pipe = LogPipe(send=self._send, first_seq=1, redactor=redactor, spool_dir=folder)
+        self._splitter = LineSplitter(lambda lines: self._pipe.write_events(map(reader.read, lines), lines))
+
+    def of(self, *chunks: str) -> list[dict[str, Any]]:
+        for chunk in chunks:
+            self._splitter.feed(chunk.encode())
+        self._splitter.end()
+        self._pipe.close()
+        return self.lines
+
+    def _send(self, first_seq: int, lines: list[bytes]) -> LogAnswer:
+        self.lines += map(json.loads, lines)
+        return LogAnswer(next_seq=first_seq + len(lines))
+
+
+def told(text: str, **more: Any) -> str:
+    return json.dumps({"@level": "info", "@message": text, **more}) + "\n"
+
+
+def test_one_line_with_a_secret_among_many_is_masked_and_the_others_stay_as_they_are(tmp_path: Path) -> None:
+    lines = [told(f"line {number}") for number in range(400)]
+    lines[123] = told("the correct-horse line")
+    lines[124] = "plain correct-horse\n"
+    text = "".join(lines)
+    sent = Sent(tmp_path, "correct-horse").of(text[:5000], text[5000:9001], text[9001:])
+    messages = [line["message"] for line in sent]
+    assert messages[122:126] == ["line 122", f"the {MASK} line", f"plain {MASK}", "line 125"]
+    assert len(messages) == 400
+
+
+@pytest.mark.parametrize("printed", [r"a\/long\/secret", "a/\\u006cong/secret", "a/long/\\u0073ecret"])
+def test_a_secret_is_found_behind_whatever_escapes_it_is_printed_with(tmp_path: Path, printed: str) -> None:
+    hook = '{"resource":{"addr":"x[\\"' + printed + '\\"]"},"action":"create"}'
+    line = f'{{"@level":"info","@message":"it is {printed}!","type":"apply_start","hook":{hook}}}\n'
+    (sent,) = Sent(tmp_path, "a/long/secret").of(line)
+    assert sent["message"] == f"it is {MASK}!"
+    assert sent["data"]["address"] == f'x["{MASK}"]'
+
+
+def test_a_secret_that_only_the_told_form_of_a_diagnostic_holds_is_masked(tmp_path: Path) -> None:
+    diagnostic = {"severity": "error", "summary": "No", "detail": "it is correct  horse battery"}
+    (sent,) = Sent(tmp_path, "correct horse").of(told("No", type="diagnostic", diagnostic=diagnostic))
+    assert sent["message"] == f"Error: No: it is {MASK} battery"
+
+
+def test_terraform_composes_letters_and_the_secret_is_found_all_the_same() -> None:
+    decomposed = "passwo\u0308rd"
+    assert Redactor([decomposed]).mask("it is passw\u00f6rd") == f"it is {MASK}"
