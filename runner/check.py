@@ -30,6 +30,13 @@ MAX_CLOCK_DIFFERENCE_SECONDS = 60.0
 CERTIFICATE_DAYS = 14
 _CONNECT_SECONDS = 10.0
 
+#: What to do about a certificate, by OpenSSL's number for what is wrong with it.
+_REMEDIES = {
+    9: "it is of the future; set this machine's clock",
+    10: "renew it at the console, or set this machine's clock",
+    62: "use the name that it was made for with --console",
+}
+
 T = TypeVar("T")
 
 
@@ -53,14 +60,18 @@ def check(settings: Settings, *, facts_of: FactsOf) -> int:
         answer = findings.try_(lambda: _credential(settings, facts), "credential")
         if answer:
             findings.try_(lambda: _clock(answer[0]), "clock")
+    for what in findings.not_tried:
+        _say(f"-      {what}: cannot be tried before the rest is right.")
     return 1 if findings.wrong else 0
 
 
 class _Findings:
     def __init__(self) -> None:
         self.wrong = 0
+        self.not_tried = ["Terraform", "data directory", "console", "TLS", "credential", "clock"]
 
     def try_(self, look: Callable[[], tuple[T, str]], what: str) -> tuple[T, str] | None:
+        self.not_tried.remove(what)
         try:
             found = look()
         except (_Wrong, TerraformMissing, SettingsError, ConsoleError) as error:
@@ -94,17 +105,25 @@ def _disk(settings: Settings) -> tuple[None, str]:
 
 def _require_programs_run(directory: Path) -> None:
     """Providers are started from here, which a file system that is mounted `noexec` refuses."""
-    with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as script:
-        script.write("#!/bin/sh\n")
+    script = _written_script(directory)
     try:
-        Path(script.name).chmod(0o700)
-        subprocess.run([script.name], check=True, env={}, timeout=10)
+        subprocess.run([script], check=True, env={}, timeout=10)
     except (OSError, subprocess.SubprocessError) as error:
         raise _Wrong(
             f"programs in {directory} cannot be run ({error}), so providers cannot: mount it without noexec."
         ) from error
     finally:
-        Path(script.name).unlink()
+        script.unlink()
+
+
+def _written_script(directory: Path) -> Path:
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as script:
+            script.write("#!/bin/sh\n")
+    except OSError as error:
+        raise _Wrong(f"nothing can be written in {directory} ({error.strerror}): make it writable.") from error
+    Path(script.name).chmod(0o700)
+    return Path(script.name)
 
 
 def _reach(settings: Settings) -> tuple[None, str]:
@@ -142,9 +161,9 @@ def _tls(settings: Settings) -> tuple[None, str]:
         ):
             return None, f"{encrypted.version()}, {_validity(encrypted)}"
     except ssl.SSLCertVerificationError as error:
+        remedy = _REMEDIES.get(error.verify_code, "give its authority with --ca-file")
         raise _Wrong(
-            f"the certificate of {host} is not trusted ({error.verify_message}): "
-            "give its authority with --ca-file."
+            f"the certificate of {host} is not trusted ({error.verify_message}): {remedy}."
         ) from error
     except OSError as error:
         raise _Wrong(f"no encrypted connection to {host}, port {port}: {error}.") from error

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import socket
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -60,7 +61,7 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         pools=_names(",".join(options.pool) or environ.get("SLIPWAY_RUNNER_POOLS") or ""),
         slots=_slots(options.slots),
         once=options.once,
-        ca_file=_readable(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
+        ca_file=_authorities(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
         terraform_config=_readable(
             options.terraform_config or _path(environ, "SLIPWAY_RUNNER_TERRAFORM_CONFIG")
         ),
@@ -109,6 +110,16 @@ def _readable(path: Path | None) -> Path | None:
     if path and not path.is_file():
         raise SettingsError(f"There is no file {path}.")
     return path.absolute() if path else None
+
+
+def _authorities(path: Path | None) -> Path | None:
+    file = _readable(path)
+    if file:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+        except OSError as error:  # also what OpenSSL says of the text
+            raise SettingsError(f"{file} holds no certificates in PEM form that can be read.") from error
+    return file
 
 
 def _slots(slots: int) -> int:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], *, seconds: float = 10.0, what: str = "the condition") -> T:
+def wait_until(condition: Callable[[], T], *, seconds: float = 60.0, what: str = "the condition") -> T:
     """Return the first true answer of `condition`; fail when there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

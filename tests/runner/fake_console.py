@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -108,10 +108,10 @@ class FakeJob:
     def says(self, text: str) -> bool:
         return any(text in message for message in self.messages)
 
-    def wait_for(self, text: str, *, seconds: float = 20) -> None:
+    def wait_for(self, text: str, *, seconds: float = 60) -> None:
         wait_until(lambda: self.says(text), seconds=seconds, what=f"a log line with {text!r}")
 
-    def wait_for_end(self, *, seconds: float = 30) -> StatusReport:
+    def wait_for_end(self, *, seconds: float = 60) -> StatusReport:
         wait_until(lambda: self.final, seconds=seconds, what="the final report")
         assert self.final is not None
         return self.final
@@ -132,6 +132,8 @@ class FakeConsole:
         self.credentials = {CREDENTIAL}
         self.registrations: list[RegistrationRequest] = []
         self.facts: list[RunnerFacts] = []
+        self.clock_ahead = timedelta()
+        self.holds_seconds = 2.0
         self.claim_keys: list[str] = []
         self.pools_asked_for: list[list[str]] = []
         self.drain = False
@@ -262,7 +264,7 @@ class FakeConsole:
         self.facts.append(facts)
         return {
             "runner_id": "r1", "name": "suite", "organization": "acme", "pools": ["default"],
-            "server_time": datetime.now(UTC).isoformat(), "lease_seconds": 60,
+            "server_time": (datetime.now(UTC) + self.clock_ahead).isoformat(), "lease_seconds": 60,
         }  # fmt: skip
 
     def rotate(self) -> dict[str, Any]:
@@ -419,7 +421,7 @@ class _Handler(BaseHTTPRequestHandler):
             return bool(answers)
 
         try:
-            wait_until(given, seconds=min(request.wait_seconds, 2.0))
+            wait_until(given, seconds=min(request.wait_seconds, self.server.console.holds_seconds))
         except AssertionError:
             return 204, None
         return 200, answers[0]

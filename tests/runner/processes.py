@@ -13,6 +13,13 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
+#: Before a directory and a command: it has two megabytes there, for itself and its children only. Nobody
+#: else sees the mount, and it ends with them.
+ON_A_SMALL_DISK = (
+    "unshare", "--mount", "--map-root-user", "sh", "-c",
+    'mount -t tmpfs -o size=2m,mode=700 slipway "$0" && exec "$@"',
+)  # fmt: skip
+
 
 class RunnerProcess:
     """A `slipway-runner start` of the suite's."""
@@ -29,7 +36,7 @@ class RunnerProcess:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def wait(self, *, seconds: float = 20) -> int:
+    def wait(self, *, seconds: float = 60) -> int:
         return self.process.wait(timeout=seconds)
 
     def terraform_processes(self) -> list[int]:
@@ -42,7 +49,7 @@ class RunnerProcess:
 
     def living(self) -> list[int]:
         """Without those that ended, and that a stopped runner cannot collect."""
-        return [pid for pid in self.terraform_processes() if not _is_zombie(pid)]
+        return [pid for pid in self.terraform_processes() if not is_zombie(pid)]
 
     def wait_until_nothing_runs(self, *, seconds: float) -> None:
         wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
@@ -64,7 +71,7 @@ class RunnerProcess:
 
     def _children(self) -> list[int]:
         threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(child) for thread in threads for child in thread.read_text().split()]
+        return [int(child) for thread in threads for child in _read(thread).split()]
 
 
 def spawn_runner(
@@ -100,14 +107,16 @@ def _where(pid: int) -> str:
 
 
 def _command_line(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
+
+
+def is_zombie(pid: int) -> bool:
+    stat = _read(Path(f"/proc/{pid}/stat"))
+    return not stat or ") Z " in stat
+
+
+def _read(path: Path) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
+        return path.read_text()
+    except OSError:  # It ended meanwhile.
         return ""
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True

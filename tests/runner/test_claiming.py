@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
+from runner.loop import CLAIM_WAIT_SECONDS
 from runner.protocol import JobType
 from tests.runner.configurations import begun, deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
@@ -59,21 +61,26 @@ def test_once_is_one_job_and_then_the_end(console: FakeConsole, start_runner: St
 
 
 def test_a_drained_runner_finishes_its_job_and_takes_no_other(
-    console: FakeConsole, runner: RunnerProcess
+    console: FakeConsole, runner: RunnerProcess, tmp_path: Path
 ) -> None:
-    job = deploy_when_planned(console, sleeping("echo begun; sleep 2"), lease_seconds=6)
+    finish = tmp_path / "finish"
+    waiting = sleeping(f"echo begun; until [ -e {finish} ]; do sleep 0.1; done")
+    job = deploy_when_planned(console, waiting)
     job.wait_for("(local-exec): begun")
     other = console.enqueue(JobType.PLAN, EMPTY, spec="other")
     console.drain = True
+    wait_until(lambda: "asks this runner to drain" in runner.log, what="the heartbeat that says so")
+    finish.touch()
     assert runner.wait() == 0
     assert job.wait_for_end().status == "SUCCESS"
     assert not other.claim_key
 
 
 def test_an_idle_runner_stops_at_once(console: FakeConsole, runner: RunnerProcess) -> None:
-    wait_until(lambda: console.claim_keys, what="the first claim")
+    console.holds_seconds = CLAIM_WAIT_SECONDS
+    wait_until(lambda: len(console.claim_keys) > 1, what="a claim that is held for long")
     runner.signal(signal.SIGTERM)
-    assert runner.wait(seconds=3) == 0
+    assert runner.wait(seconds=CLAIM_WAIT_SECONDS - 5) == 0
 
 
 def test_a_revoked_runner_ends(console: FakeConsole, runner: RunnerProcess) -> None:

@@ -11,11 +11,8 @@ import pytest
 from runner.protocol import JobType
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.fake_console import CREDENTIAL, FakeConsole
-from tests.runner.processes import spawn_runner
+from tests.runner.processes import ON_A_SMALL_DISK, spawn_runner
 from tests.runner.terraforms import terraform_on_path
-
-#: Two megabytes, for this process and its children only: nobody else sees the mount, and it ends with them.
-MOUNT = 'mount -t tmpfs -o size=2m,mode=700 slipway "$0" && exec "$@"'
 
 
 @pytest.fixture
@@ -28,7 +25,7 @@ def disk(console: FakeConsole, tmp_path: Path) -> Iterator[Path]:
         data_dir=data_dir,
         log=tmp_path / "runner.log",
         environ={"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL},
-        through=["unshare", "--mount", "--map-root-user", "sh", "-c", MOUNT, str(data_dir)],
+        through=[*ON_A_SMALL_DISK, str(data_dir)],
     )
     yield Path(f"/proc/{runner.process.pid}/root{data_dir}")
     runner.end()

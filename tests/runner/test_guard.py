@@ -67,7 +67,9 @@ def has_ended(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
 def test_a_group_is_interrupted_once_and_killed_in_the_end(
     guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
 ) -> None:
-    watch(guard, interrupt_in=0, kill_in=1.5)
+    watch(guard, interrupt_in=0, kill_in=60)
+    wait_until(interrupts, what="the interrupt")
+    watch(guard, interrupt_in=0, kill_in=1)
     wait_until(has_ended(working), what="the kill")
     assert interrupts() == 1
 
@@ -76,7 +78,7 @@ def test_what_the_runner_has_interrupted_is_not_interrupted_again(
     guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
 ) -> None:
     """The lease runs out while Terraform, interrupted by the runner, still finishes a resource."""
-    watch(guard, interrupt_in=0.5, kill_in=1.5)
+    watch(guard, interrupt_in=1.5, kill_in=2.5)
     guard.is_interrupted(MARKER)
     wait_until(has_ended(working), what="the kill")
     assert interrupts() == 0

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from runner import __version__
 from tests.runner.conftest import ROOT, StartRunner
 from tests.runner.fake_console import CREDENTIAL, TOKEN, FakeConsole
+from tests.runner.processes import ON_A_SMALL_DISK
 from tests.waiting import wait_until
 
 
@@ -90,11 +91,50 @@ def test_check_says_what_is_right(console: FakeConsole, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_check_says_what_is_wrong(console: FakeConsole, tmp_path: Path) -> None:
+def test_check_says_what_is_wrong_and_what_it_could_not_try(console: FakeConsole, tmp_path: Path) -> None:
     (tmp_path / "credential").write_text("slr_revoked")
     answer = run_command("check", "--console", console.url, "--data-dir", str(tmp_path))
     assert answer.returncode == 1
     assert "wrong  credential: This runner was revoked" in answer.stdout
+    assert "-      clock: cannot be tried" in answer.stdout
+
+
+def test_check_says_that_the_clock_is_wrong(console: FakeConsole, tmp_path: Path) -> None:
+    (tmp_path / "credential").write_text(CREDENTIAL)
+    console.clock_ahead = timedelta(hours=1)
+    answer = run_command("check", "--console", console.url, "--data-dir", str(tmp_path))
+    assert answer.returncode == 1
+    assert "wrong  clock: 3" in answer.stdout
+    assert "time synchronisation" in answer.stdout
+
+
+def test_check_says_that_terraform_and_the_data_directory_are_wrong(
+    console: FakeConsole, tmp_path: Path
+) -> None:
+    occupied = tmp_path / "occupied"
+    occupied.touch()
+    answer = run_command(
+        "check", "--console", console.url, "--data-dir", str(occupied), SLIPWAY_TERRAFORM="/nowhere/terraform"
+    )
+    assert answer.returncode == 1
+    assert "wrong  Terraform: /nowhere/terraform (from SLIPWAY_TERRAFORM) does not run" in answer.stdout
+    assert "wrong  data directory" in answer.stdout
+    assert "-      credential: cannot be tried" in answer.stdout
+
+
+def test_check_says_that_a_disk_is_too_small_for_providers(console: FakeConsole, tmp_path: Path) -> None:
+    check = [sys.executable, "-m", "runner.main", "check", "--console", console.url]
+    answer = run([*ON_A_SMALL_DISK, str(tmp_path), *check, "--data-dir", str(tmp_path)])
+    assert answer.returncode == 1
+    assert f"wrong  data directory: {tmp_path} has only 2 MiB free" in answer.stdout
+
+
+def test_an_authority_that_is_no_certificate_is_refused_in_one_line(tmp_path: Path) -> None:
+    garbage = tmp_path / "authority.pem"
+    garbage.write_text("not a certificate")
+    answer = run_command("check", "--console", "https://localhost:1", "--ca-file", str(garbage))
+    assert (answer.returncode, len(answer.stderr.splitlines())) == (2, 1)
+    assert f"{garbage} holds no certificates" in answer.stderr
 
 
 def test_the_command_knows_its_version() -> None:
@@ -120,10 +160,21 @@ def test_check_says_that_a_certificate_is_not_trusted(tmp_path: Path) -> None:
         assert "wrong  credential: none in" in trusted.stdout
 
 
+def test_check_says_that_a_certificate_has_ended(tmp_path: Path) -> None:
+    with encrypted_server(tmp_path, ended=timedelta(hours=1)) as (url, authority):
+        answer = run_command(
+            "check", "--console", url, "--ca-file", str(authority), "--data-dir", str(tmp_path / "data")
+        )
+    assert "wrong  TLS: the certificate of localhost is not trusted (certificate has expired)" in answer.stdout
+    assert "renew it" in answer.stdout
+
+
 @contextmanager
-def encrypted_server(folder: Path) -> Iterator[tuple[str, Path]]:
+def encrypted_server(
+    folder: Path, *, ended: timedelta = timedelta(days=-90)
+) -> Iterator[tuple[str, Path]]:
     """Something that answers with a certificate of its own making, and says nothing more."""
-    certificate, key = self_signed(folder)
+    certificate, key = self_signed(folder, ends_at=datetime.now(UTC) - ended)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
@@ -136,18 +187,17 @@ def encrypted_server(folder: Path) -> Iterator[tuple[str, Path]]:
         server.server_close()
 
 
-def self_signed(folder: Path) -> tuple[Path, Path]:
+def self_signed(folder: Path, *, ends_at: datetime) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=90))
+        .not_valid_before(ends_at - timedelta(days=91))
+        .not_valid_after(ends_at)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -164,7 +214,11 @@ def self_signed(folder: Path) -> tuple[Path, Path]:
 
 
 def run_command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-m", "runner.main", *arguments], **environ)
+
+
+def run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "runner.main", *arguments],
-        cwd=ROOT, env=dict(os.environ) | environ, capture_output=True, text=True, timeout=30, check=False,
+        command,
+        cwd=ROOT, env=dict(os.environ) | environ, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
