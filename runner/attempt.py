@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from runner import clock, process
-from runner.client import ConsoleAway, ConsoleClient, Refused, StaleClaim
+from runner.client import ConsoleAway, ConsoleClient, Refused, StaleClaim, errored_state_path
 from runner.config import Settings
 from runner.environment import secret_values
 from runner.guard import Guard, groups_of, signal_groups
@@ -38,7 +38,7 @@ from runner.steps import steps_of
 from runner.stopping import Lease, Stop, Stopped
 from runner.terraform import Diagnostic, Event, OutputReader
 from runner.terraform_binary import TerraformBinary
-from runner.workdir import DataDirectory, Workdir
+from runner.workdir import ERRORED_STATE, DataDirectory, Workdir
 
 logger = logging.getLogger(__name__)
 
@@ -278,7 +278,20 @@ class Attempt:
         signal_groups(groups_of(self.marker), signal.SIGKILL)
         if self.identity:
             self.identity.close()
+        self._keep_unsaved_state()
         self.workdir.remove()
+
+    def _keep_unsaved_state(self) -> None:
+        """Whatever went wrong before somebody could care for it: it is uploaded once the report is made."""
+        errored = self.workdir.configuration / ERRORED_STATE
+        if errored.exists():
+            claim = self.claim
+            kept = self.equipment.data.rescue(errored, job_id=claim.job_id, claim_id=claim.claim_id)
+            self.log.write(
+                f"Terraform could not save the state. Runner {self.equipment.name} keeps it as {kept}, and "
+                f"uploads it to {errored_state_path(claim.job_id, claim.claim_id)}.",
+                LogLevel.ERROR,
+            )
 
     def _say(self, outcome: Outcome) -> None:
         """The last line of the log says how it ended."""

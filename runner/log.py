@@ -122,10 +122,16 @@ class LogPipe:
     def _masked(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
         mask = self._redactor.mask
         if data and self._redactor.finds(_json(data)):
-            data = self._redactor.mask_all(data)
+            data = self._masked_data(data)
         for part in message.split("\n"):
             yield _line(mask(_storable(part)), level, data)
             data = None
+
+    def _masked_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return dict(self._redactor.mask_all(data))
+        except RecursionError:  # Lists in lists in lists: nobody reads them, and no job fails for them.
+            return _cut_data(data)
 
     def _add(self, lines: Iterable[Line]) -> None:
         with self._ready:
@@ -304,7 +310,11 @@ def _data(data: dict[str, Any]) -> str:
     if "\\u0000" in text:
         text = _json(_storable_all(json.loads(text)))
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    return text if size <= MAX_DATA_BYTES else _json({"kind": data.get("kind"), "cut": True})
+    return text if size <= MAX_DATA_BYTES else _json(_cut_data(data))
+
+
+def _cut_data(data: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": data.get("kind"), "cut": True}
 
 
 def _storable(text: str) -> str:

@@ -329,6 +329,7 @@ def _save_errored_state(attempt: Attempt) -> None:
             LogLevel.ERROR,
         )
     else:
+        errored.unlink()
         attempt.log.write(
             "Terraform could not save the state at first; the runner has pushed it.", LogLevel.WARN
         )
@@ -348,6 +349,7 @@ def _put_aside(attempt: Attempt, errored: Path) -> str:
             f"The console did not take it either ({error}). Runner {attempt.equipment.name} keeps it "
             f"as {kept}, and uploads it to {path} when it can. Push it with `terraform state push` first."
         )
+    errored.unlink()
     return (
         f"It is kept with this job: download it from {attempt.equipment.settings.console_url}{path}, and "
         "push it with `terraform state push errored.tfstate` first of all."

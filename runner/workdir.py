@@ -83,7 +83,7 @@ class DataDirectory:
     def sweep(self) -> None:
         """Remove what a killed runner left behind, but no state that was not saved."""
         for left in self.work.iterdir():
-            for errored in left.glob(f"*/{ERRORED_STATE}"):
+            for errored in _errored_states(left):
                 rescued = self.rescue(errored, **_noted(left))
                 logger.error("A killed attempt left a state that was not saved: it is now %s.", rescued)
             remove_tree(left)
@@ -218,6 +218,11 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         logger.error("The work directory %s cannot be removed; remove it by hand, it may hold secrets.", path)
+
+
+def _errored_states(workdir: Path) -> list[Path]:
+    """At any depth, since Terraform may work in a folder of a repository; not in modules that it fetched."""
+    return [found for found in workdir.rglob(ERRORED_STATE) if ".terraform" not in found.parts]
 
 
 def _noted(workdir: Path) -> dict[str, str]:

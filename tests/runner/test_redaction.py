@@ -148,3 +148,16 @@ def test_a_secret_that_only_the_told_form_of_a_diagnostic_holds_is_masked(tmp_pa
 def test_terraform_composes_letters_and_the_secret_is_found_all_the_same() -> None:
     decomposed = "passwo\u0308rd"
     assert Redactor([decomposed]).mask("it is passw\u00f6rd") == f"it is {MASK}"
+
+
+def test_data_that_is_nested_beyond_reading_loses_its_secret_with_the_rest(tmp_path: Path) -> None:
+    outputs = '{"deep":{"value":' + "[" * 700 + '"correct-horse"' + "]" * 700 + "}}"
+    line = f'{{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{outputs}}}\n'
+    (sent,) = Sent(tmp_path, "correct-horse").of(line)
+    assert sent["data"] == {"kind": "outputs", "cut": True}
+
+
+def test_a_line_that_is_nested_beyond_decoding_is_kept_as_it_came(tmp_path: Path) -> None:
+    line = '{"@message":' + "[" * 100_000
+    (sent,) = Sent(tmp_path).of(line + "\n")
+    assert sent["message"].startswith('{"@message":[[[')

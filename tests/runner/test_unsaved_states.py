@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
+
+from runner.protocol import JobType
+from runner.workdir import DataDirectory, Workdir
 from tests.runner.configurations import deploy_when_planned
 from tests.runner.conftest import RunnerProcess, StartRunner
 from tests.runner.fake_console import FakeConsole
+from tests.runner.terraforms import terraform_on_path
 from tests.waiting import wait_until
 
 FILES = {"main.tf": 'resource "terraform_data" "made" {}'}
@@ -54,3 +60,39 @@ def test_a_state_that_the_console_does_not_take_waits_on_the_runner_until_it_doe
     start_runner()
     wait_until(lambda: job.claim.job_id in console.errored_states, what="the upload of the kept state")
     wait_until(lambda: not kept.exists(), what="the removal of the file")
+
+
+def test_a_state_that_no_step_cared_for_is_kept_and_uploaded(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    script = tmp_path / "leaving"
+    script.write_text(f"""#!/bin/sh
+        if [ "$1" = plan ]; then echo '{{"serial": 7}}' > errored.tfstate; fi
+        exec {terraform_on_path()} "$@"
+    """)
+    script.chmod(0o755)
+    runner = start_runner(SLIPWAY_TERRAFORM=str(script))
+    job = console.enqueue(JobType.PLAN, FILES)
+    job.wait_for_end()
+    assert job.says(f"/api/jobs/{job.claim.job_id}/errored-states/{job.claim.claim_id}")
+    wait_until(lambda: job.claim.job_id in console.errored_states, what="the upload")
+    assert json.loads(console.errored_states[job.claim.job_id]) == {"serial": 7}
+    assert not runner.workdirs()
+
+
+@pytest.mark.parametrize("folder", ["configuration", "configuration/infrastructure/production"])
+def test_a_state_that_a_killed_attempt_left_is_found_in_whatever_folder_it_worked(
+    tmp_path: Path, folder: str
+) -> None:
+    data = DataDirectory(tmp_path)
+    data.prepare()
+    workdir = Workdir(data.work / "killed")
+    workdir.make()
+    workdir.note(job_id="the-job", claim_id="the-claim")
+    for place in (folder, "configuration/.terraform/modules/theirs"):
+        (workdir.path / place).mkdir(parents=True, exist_ok=True)
+        (workdir.path / place / "errored.tfstate").write_text(place)
+    data.sweep()
+    ((job_id, claim_id, file),) = data.rescued_states()
+    assert (job_id, claim_id, file.read_text()) == ("the-job", "the-claim", folder)
+    assert not list(data.work.iterdir())
