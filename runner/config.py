@@ -56,7 +56,8 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         credential_file=(credential_file or data_dir / "credential").absolute(),
         # A file named on the command line is meant; the environment may be left over.
         credential=None if options.credential_file else environ.get("SLIPWAY_RUNNER_CREDENTIAL") or None,
-        token=options.token or environ.get("SLIPWAY_REGISTRATION_TOKEN") or None,
+        # By the environment only: a command line is for everybody to read.
+        token=environ.get("SLIPWAY_REGISTRATION_TOKEN") or None,
         name=options.name or environ.get("SLIPWAY_RUNNER_NAME") or socket.gethostname(),
         pools=_names(",".join(options.pool) or environ.get("SLIPWAY_RUNNER_POOLS") or ""),
         slots=_slots(options.slots),

@@ -200,10 +200,6 @@ def _parser() -> argparse.ArgumentParser:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--console", metavar="URL", help="the console's address (SLIPWAY_CONSOLE)")
     parser.add_argument(
-        "--token",
-        help="one-use registration token; better in SLIPWAY_REGISTRATION_TOKEN, where `ps` does not show it",
-    )
-    parser.add_argument(
         "--credential-file", type=Path, metavar="F", help="where the runner's credential is kept"
     )
     parser.add_argument("--data-dir", type=Path, metavar="D", help="work directories and the provider cache")

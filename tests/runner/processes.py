@@ -45,7 +45,7 @@ class RunnerProcess:
 
     def programs(self) -> str:
         """The command lines of all that."""
-        return "\n".join(_command_line(pid) for pid in self.terraform_processes())
+        return "\n".join(command_line(pid) for pid in self.terraform_processes())
 
     def living(self) -> list[int]:
         """Without those that ended, and that a stopped runner cannot collect."""
@@ -55,7 +55,12 @@ class RunnerProcess:
         wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
 
     def guards(self) -> list[int]:
-        return [child for child in self._children() if "guard.py" in _command_line(child)]
+        return [child for child in self._children() if "guard.py" in command_line(child)]
+
+    def own_processes(self) -> list[int]:
+        """The runner first, then its guard and, while it has a job, its relay."""
+        helpers = [child for child in self._children() if "runner/" in command_line(child)]
+        return [self.process.pid, *helpers]
 
     def workdirs(self) -> list[Path]:
         return list((self.data_dir / "work").iterdir())
@@ -106,8 +111,12 @@ def _where(pid: int) -> str:
         return ""
 
 
-def _command_line(pid: int) -> str:
+def command_line(pid: int) -> str:
     return _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
+
+
+def environment_of(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/environ"))
 
 
 def is_zombie(pid: int) -> bool:

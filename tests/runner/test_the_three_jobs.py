@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from runner.protocol import JobType
+from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
-from tests.runner.fake_console import FakeConsole, FakeJob
+from tests.runner.fake_console import CREDENTIAL, FakeConsole, FakeJob
+from tests.runner.processes import command_line, environment_of
 from tests.runner.terraforms import terraform_on_path
 
 FILES = {
@@ -133,6 +136,56 @@ def test_secrets_leave_the_runner_in_no_form(console: FakeConsole, runner: Runne
     told = deploy.text + plan.text + str(plan.uploaded.shown) + runner.log
     for secret in ("hunter2", "5up3r", "state-password", "dG9rLTV1cDNyL", "slr_"):
         assert secret not in told
+
+
+def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    """Looked at while Terraform, its shell, the guard and the relay are all at work."""
+    environment = {"A_TOKEN": "tok-5up3r-s3cret"}
+    files = FILES | {"slow.tf": sleeping()["main.tf"]}
+    options = {"variables": VARIABLES, "sensitive": ["secret"], "environment": environment}
+    plan = console.enqueue(JobType.PLAN, files, **options)  # type: ignore[arg-type]
+    plan.wait_for_end()
+    job = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded, **options)  # type: ignore[arg-type]
+    job.wait_for("(local-exec): begun")
+    own, working = runner.own_processes(), runner.terraform_processes()
+    assert len(own) == 3, "the runner, its guard and its relay"
+    assert "sleep" in runner.programs()
+    for secret in ("hunter2", "5up3r", "state-password", CREDENTIAL):
+        assert secret not in "".join(map(command_line, (*own, *working)))
+        assert secret not in "".join(map(environment_of, own[1:]))
+    for secret in ("hunter2", CREDENTIAL):
+        assert secret not in "".join(map(environment_of, working))
+
+
+def test_a_job_has_its_own_process_group_private_files_and_no_core_dumps(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    command = "echo umask $(umask), core $(ulimit -c), group $(cut -d ' ' -f 5 /proc/$$/stat)"
+    job = deploy_when_planned(console, sleeping(command))
+    assert job.wait_for_end().status == "SUCCESS"
+    told = next(message for message in job.messages if "(local-exec): umask" in message)
+    assert "umask 0077, core 0, group" in told
+    assert int(told.split()[-1]) != os.getpgid(runner.process.pid)
+
+
+def test_opentofu_works_the_same_and_is_called_by_its_name(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    """There is none to be had here: a `tofu` on the PATH that says it is one, and does Terraform's work."""
+    tofu = tmp_path / "bin" / "tofu"
+    tofu.parent.mkdir()
+    tofu.write_text(f"""#!/bin/sh
+        if [ "$1" = version ]; then echo "OpenTofu v1.9.1"; exit; fi
+        exec {terraform_on_path()} "$@"
+    """)
+    tofu.chmod(0o755)
+    start_runner(SLIPWAY_TERRAFORM="", PATH=str(tofu.parent))
+    job = planned(console)
+    assert job.wait_for_end().status == "SUCCESS", job.messages
+    assert job.messages[0] == "Runner suite, OpenTofu 1.9.1"
+    assert console.facts[0].terraform_version == "1.9.1 (OpenTofu)"
 
 
 def test_a_secret_that_is_printed_in_two_pieces_is_masked(
