@@ -121,7 +121,7 @@ def _written_script(directory: Path) -> Path:
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as script:
             script.write("#!/bin/sh\n")
     except OSError as error:
-        raise _Wrong(f"nothing can be written in {directory} ({error.strerror}): make it writable.") from error
+        raise _Wrong(f"nothing can be written in {directory}: {error.strerror}.") from error
     Path(script.name).chmod(0o700)
     return Path(script.name)
 

@@ -129,7 +129,7 @@ class _Reader:
         self._position = 0
 
     def pass_on(self) -> bool:
-        """Take one chunk, so that whoever talks without a pause can still be stopped; says if there was one."""
+        """Take one chunk, so that whoever prints without a pause can be stopped; says if there was one."""
         chunk = os.pread(self._descriptor, _READ_BYTES, self._position)
         self._position += len(chunk)
         self._splitter.feed(chunk)

@@ -81,7 +81,7 @@ class Server(Process):
 
     def start(self) -> Self:
         super().start()
-        wait_until(self._answers, seconds=30, what="the console's first answer")
+        wait_until(self._answers, what="the console's first answer")
         return self
 
     def _answers(self) -> bool:
@@ -107,7 +107,7 @@ class Janitor(Process):
             assert self.is_running, self.log
             return self.leads
 
-        wait_until(leads, seconds=30, what="a janitor that leads")
+        wait_until(leads, what="a janitor that leads")
 
 
 class Programs:

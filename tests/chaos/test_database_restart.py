@@ -55,7 +55,7 @@ def credential(programs: Programs) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -80,7 +80,7 @@ def test_a_runner_keeps_its_claim_over_a_restart_and_finishes(
     assert janitor.is_running
     looks = "SELECT looked_at FROM janitor_watch"
     looked_at = ask(postgres, looks)
-    wait_until(lambda: ask(postgres, looks) != looked_at, seconds=20, what="another look of the janitor")
+    wait_until(lambda: ask(postgres, looks) != looked_at, what="another look of the janitor")
     ended = "SELECT outcome, count(*)::int FROM jobs_attempt GROUP BY outcome ORDER BY outcome"
     assert ask(postgres, ended) == [("running", 1), ("succeeded", 2)]
 

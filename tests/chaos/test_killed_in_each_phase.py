@@ -39,7 +39,7 @@ class SlowTerraform:
         self.path.chmod(0o755)
 
     def wait_until_there(self) -> None:
-        wait_until(self._note.exists, seconds=40, what="Terraform in its slow command")
+        wait_until(self._note.exists, what="Terraform in its slow command")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def network(installation: Installation) -> Iterator[LossyNetwork]:
 def kill(runner: RunnerProcess) -> None:
     runner.signal(signal.SIGKILL)
     runner.wait()
-    runner.wait_until_nothing_runs(seconds=20)
+    runner.wait_until_nothing_runs(seconds=40)
 
 
 def let_it_be_lost(job: Job) -> Job:
@@ -68,7 +68,7 @@ def let_it_be_lost(job: Job) -> Job:
             let_lease_run_out(job)
         return job.attempts.filter(outcome="lost").exists()
 
-    wait_until(is_taken_back, seconds=20, what="the janitor's look")
+    wait_until(is_taken_back, what="the janitor's look")
     return fresh(job)
 
 
@@ -118,7 +118,7 @@ def test_killed_before_it_began_the_job_goes_to_the_next_and_costs_no_retry(
     network.swallowed = b'"PROCESSING"'
     runner = start_runner(name="killed", console_url=network.url)
     job = project.tenant.request(spec=project.spec)
-    wait_until(lambda: fresh(job).status == "CLAIMED", seconds=20, what="the claim")
+    wait_until(lambda: fresh(job).status == "CLAIMED", what="the claim")
     kill(runner)
 
     lost = let_it_be_lost(job)
@@ -129,11 +129,11 @@ def test_killed_before_it_began_the_job_goes_to_the_next_and_costs_no_retry(
 
 def test_killed_while_it_waited_nothing_is_lost(start_runner: StartRunner, project: Project) -> None:
     runner = start_runner(name="killed")
-    wait_until(lambda: "of ours" in runner.log, seconds=20, what="a runner that waits")
+    wait_until(lambda: "of ours" in runner.log, what="a runner that waits")
     kill(runner)
     job = project.tenant.request(spec=project.spec)
     start_runner(name="next")
-    wait_until(job.attempts.exists, seconds=20, what="a claim")
+    wait_until(job.attempts.exists, what="a claim")
     if job.attempts.filter(runner__name="killed").exists():
         let_it_be_lost(job)  # the console had not yet noticed that nobody waits for its answer
     assert wait_for_end(job).status == "SUCCESS"

@@ -67,7 +67,7 @@ class Cloud:
         with self._lock:
             return [entry.name for entry in self.journal if entry.action == action]
 
-    def wait_for(self, action: str, name: str, *, seconds: float = 20) -> None:
+    def wait_for(self, action: str, name: str, *, seconds: float = 60) -> None:
         wait_until(lambda: name in self.done(action), seconds=seconds, what=f"{action} of {name}")
 
     def drift(self, name: str, **changes: Any) -> None:

@@ -61,7 +61,7 @@ class Installation:
 
     def start_console(self) -> None:
         self._console = self._process("console", "-m", "console.serve", "--port", str(self.port))
-        wait_until(self._answers, seconds=30, what=f"an answer of the console: {self.folder}/console.log")
+        wait_until(self._answers, what=f"an answer of the console: {self.folder}/console.log")
 
     def kill_console(self) -> None:
         assert self._console is not None
@@ -72,7 +72,7 @@ class Installation:
         for process in (self._janitor, self._console):
             if process is not None:
                 process.send_signal(signal.SIGTERM)
-                process.wait(timeout=20)
+                process.wait(timeout=60)
 
     def _process(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         environ = {
@@ -107,7 +107,7 @@ class Project:
     tenant: Tenant
     spec: Spec
 
-    def plan(self, *, seconds: float = 40) -> Plan:
+    def plan(self, *, seconds: float = 90) -> Plan:
         """Plan, and wait for it. After a lost apply, the console looks at what is left first."""
         job = wait_until(self._request_plan, seconds=seconds, what="the end of other jobs")
         assert job is not None
@@ -179,7 +179,7 @@ def messages(job: Job) -> list[str]:
     return [line["message"] for _, line in log_lines(fresh(job), after=0, limit=100_000)]
 
 
-def wait_for_line(job: Job, text: str, *, seconds: float = 30) -> None:
+def wait_for_line(job: Job, text: str, *, seconds: float = 60) -> None:
     wait_until(
         lambda: any(text in message for message in messages(job)),
         seconds=seconds,
@@ -187,7 +187,7 @@ def wait_for_line(job: Job, text: str, *, seconds: float = 30) -> None:
     )
 
 
-def wait_for_end(job: Job, *, seconds: float = 40) -> Job:
+def wait_for_end(job: Job, *, seconds: float = 90) -> Job:
     wait_until(lambda: fresh(job).status in FINAL_STATUSES, seconds=seconds, what=f"the end of {job}")
     return fresh(job)
 

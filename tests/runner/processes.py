@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.waiting import wait_until
@@ -53,6 +56,21 @@ class RunnerProcess:
 
     def wait_until_nothing_runs(self, *, seconds: float) -> None:
         wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
+
+    def end_of_terraform(self, *, seconds: float = 60) -> datetime:
+        """When the last of what runs for jobs now has ended: to the moment, also on a busy machine."""
+        with ExitStack() as opened:
+            running = opened.enter_context(selectors.DefaultSelector())
+            for pid in self.living():
+                descriptor = os.pidfd_open(pid)
+                opened.callback(os.close, descriptor)
+                running.register(descriptor, selectors.EVENT_READ)
+            while running.get_map():
+                ended = running.select(seconds)
+                assert ended, f"Terraform is still there after {seconds} s"
+                for key, _ in ended:
+                    running.unregister(key.fd)
+            return datetime.now(UTC)
 
     def guards(self) -> list[int]:
         return [child for child in self._children() if "guard.py" in command_line(child)]

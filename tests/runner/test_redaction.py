@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -143,6 +144,27 @@ def test_a_secret_that_only_the_told_form_of_a_diagnostic_holds_is_masked(tmp_pa
     diagnostic = {"severity": "error", "summary": "No", "detail": "it is correct  horse battery"}
     (sent,) = Sent(tmp_path, "correct horse").of(told("No", type="diagnostic", diagnostic=diagnostic))
     assert sent["message"] == f"Error: No: it is {MASK} battery"
+
+
+def in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize("encode", [str, quote, json.dumps, in_base64])
+def test_a_diagnostic_holds_a_secret_in_no_form_and_in_no_part(
+    tmp_path: Path, encode: Callable[[str], str]
+) -> None:
+    printed = encode("correct & horse")
+    diagnostic = {
+        "severity": "error", "summary": f"No {printed}", "detail": f"It is\n{printed}.", "address": "a.b",
+        "range": {"filename": "main.tf", "start": {"line": 7}},
+        "snippet": {"code": f"x = {printed}", "values": [{"traversal": "x", "statement": f"is {printed}"}]},
+    }  # fmt: skip
+    (sent,) = Sent(tmp_path, "correct & horse").of(told("No", type="diagnostic", diagnostic=diagnostic))
+    assert printed.strip('"') not in json.dumps(sent)
+    assert sent["message"].count(MASK) == 2
+    assert MASK in sent["data"]["snippet"]["code"]
+    assert MASK in sent["data"]["snippet"]["values"][0]["statement"]
 
 
 def test_terraform_composes_letters_and_the_secret_is_found_all_the_same() -> None:

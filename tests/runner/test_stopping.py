@@ -20,7 +20,6 @@ from tests.runner.fake_console import FakeConsole, FakeJob
 from tests.runner.processes import is_zombie
 from tests.waiting import wait_until
 
-
 #: Longer than anything that is waited for here.
 STUBBORN_SECONDS = 120
 

@@ -22,7 +22,7 @@ def test_a_killed_runner_leaves_no_process_and_the_next_deploy_finishes_what_it_
     cloud.wait_for("create", "second")
     assert "terraform-provider-suite" in runner.programs()
     runner.signal(signal.SIGKILL)
-    runner.wait_until_nothing_runs(seconds=10)
+    runner.wait_until_nothing_runs(seconds=40)
     wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
     assert project.resources() == ["first", "second"]
     assert not project.is_locked()

@@ -82,7 +82,7 @@ def test_a_cancel_that_terraform_ignores_ends_within_the_grace_period(
     job = project.deploy()
     cloud.wait_for("create", "endless")
     cancel_job(job=job, requested_by=ours.operator)
-    ended = wait_for_end(job, seconds=15)
+    ended = wait_for_end(job, seconds=40)
     assert (ended.status, ended.error_code) == ("CANCELLED", "cancelled")
     assert not runner.living()
     assert project.resources() == ["quick"]
