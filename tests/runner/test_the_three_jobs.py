@@ -162,12 +162,31 @@ def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
 def test_a_job_has_its_own_process_group_private_files_and_no_core_dumps(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
-    command = "echo umask $(umask), core $(ulimit -c), group $(cut -d ' ' -f 5 /proc/$$/stat)"
+    group = "$(cut -d ' ' -f 5 /proc/$$/stat)"
+    command = f"echo umask $(umask), mode $(stat -c %a $PWD), core $(ulimit -c), group {group}"
     job = deploy_when_planned(console, sleeping(command))
     assert job.wait_for_end().status == "SUCCESS"
     told = next(message for message in job.messages if "(local-exec): umask" in message)
-    assert "umask 0077, core 0, group" in told
+    assert "umask 0077, mode 700, core 0, group" in told
     assert int(told.split()[-1]) != os.getpgid(runner.process.pid)
+
+
+def test_an_init_that_fails_for_a_moment_is_tried_again(
+    console: FakeConsole, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    hesitant = tmp_path / "hesitant"
+    hesitant.write_text(f"""#!/bin/sh
+        if [ "$1" = init ] && [ ! -e {tmp_path}/tried ]; then
+            touch {tmp_path}/tried; echo 'Failed to query available provider packages'; exit 1
+        fi
+        exec {terraform_on_path()} "$@"
+    """)
+    hesitant.chmod(0o755)
+    start_runner(SLIPWAY_TERRAFORM=str(hesitant))
+    job = console.enqueue(JobType.PLAN, {"main.tf": ""})
+    assert job.wait_for_end().status == "SUCCESS", job.messages
+    assert job.says("Failed to query available provider packages")
+    assert job.says("init failed; trying again in 2 s")
 
 
 def test_opentofu_works_the_same_and_is_called_by_its_name(
