@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,14 @@ class Guard:
     def __init__(self, *, inherited: Iterable[int] = ()) -> None:
         self._inherited = tuple(inherited)
         self._wards: dict[str, dict[str, Any]] = {}
+        self._interrupted: set[str] = set()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
 
     def start(self) -> None:
         with self._lock:
@@ -71,11 +77,13 @@ class Guard:
     def is_interrupted(self, marker: str) -> None:
         """The runner is about to interrupt what runs now: the guard must not do it a second time."""
         with self._lock:
+            self._interrupted.add(marker)
             self._tell({"marker": marker, "is_interrupted": True})
 
     def forget(self, marker: str) -> None:
         with self._lock:
             self._wards.pop(marker, None)
+            self._interrupted.discard(marker)
             self._tell({"marker": marker, "forget": True})
 
     def close(self) -> None:
@@ -83,10 +91,16 @@ class Guard:
             self._end()
 
     def _start(self) -> None:
+        """What there is to know is in the pipe before the guard is there: the runner may die any moment.
+
+        64 slots make 25 KB, and a pipe takes 64 KB that nobody reads yet.
+        """
+        reading, self._pipe = os.pipe()
+        for message in self._known():
+            self._send(message)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
-            stdin=subprocess.PIPE,
-            bufsize=0,
+            stdin=reading,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={},
@@ -95,11 +109,18 @@ class Guard:
             start_new_session=True,
             pass_fds=self._inherited,
         )
+        os.close(reading)
+
+    def _known(self) -> Iterator[dict[str, Any]]:
+        for marker, ward in self._wards.items():
+            yield {"marker": marker, **ward}
+        for marker in self._interrupted:
+            yield {"marker": marker, "is_interrupted": True}
 
     def _end(self) -> None:
         process, self._process = self._process, None
-        if process and process.stdin:
-            process.stdin.close()
+        if process:
+            os.close(self._pipe)
             process.wait()
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -110,12 +131,9 @@ class Guard:
         except OSError:  # Somebody killed the guard: a new one learns everything again.
             self._end()
             self._start()
-            for marker, ward in self._wards.items():
-                self._send({"marker": marker, **ward})
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        os.write(self._pipe, json.dumps(message).encode() + b"\n")
 
 
 def processes_of(marker: str) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from runner import clock
 from runner.guard import MARKER_VARIABLE, Guard
+from tests.runner.processes import is_zombie
 from tests.waiting import wait_until
 
 MARKER = "the-attempt"
@@ -93,3 +95,22 @@ def test_a_renewal_does_not_make_it_forget(
     watch(guard, interrupt_in=0.2, kill_in=1.2)
     wait_until(has_ended(working), what="the kill")
     assert interrupts() == 0
+
+
+def test_a_guard_that_follows_a_killed_one_knows_everything_from_its_start(
+    guard: Guard, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
+) -> None:
+    """Whose runner may die before it can tell anything: what was interrupted is killed, and no more."""
+    watch(guard, interrupt_in=0, kill_in=60)
+    wait_until(interrupts, what="the interrupt")
+    guard.is_interrupted(MARKER)
+    kill(guard)
+    watch(guard, interrupt_in=0, kill_in=1)
+    wait_until(has_ended(working), what="the kill")
+    assert interrupts() == 1
+
+
+def kill(guard: Guard) -> None:
+    assert guard.pid is not None
+    os.kill(guard.pid, signal.SIGKILL)
+    wait_until(lambda: is_zombie(guard.pid or 0), what="the guard's end")
