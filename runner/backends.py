@@ -17,8 +17,6 @@ import httpx
 from runner.outcome import StepFailed
 from runner.protocol import Claim
 
-BACKEND_FILE = "slipway_backend_override.tf.json"
-
 #: Terraform's name of each backend that a snapshot may choose.
 KINDS = {"console": "http", "s3": "s3", "gcs": "gcs", "azurerm": "azurerm", "pg": "pg"}
 

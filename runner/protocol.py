@@ -23,6 +23,16 @@ MAX_BATCH_LINES = 2_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
+#: What a runner writes into the work directory, beside the files of a configuration.
+VARIABLES_FILE = "slipway.auto.tfvars.json"
+VERSION_FILE = "slipway_version.tf.json"
+BACKEND_FILE = "slipway_backend_override.tf.json"
+OWN_FILES = frozenset({VARIABLES_FILE, VERSION_FILE, BACKEND_FILE})
+#: What Terraform itself writes there. A configuration has none of either.
+TERRAFORMS_FOLDER = ".terraform"
+ERRORED_STATE = "errored.tfstate"
+TERRAFORMS_FILES = frozenset({ERRORED_STATE, "terraform.tfstate"})
+
 #: The chain of a log without lines. See `extend_chain`.
 EMPTY_CHAIN = "0" * 64
 

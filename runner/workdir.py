@@ -11,10 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from runner import clock
 from runner.config import SettingsError
+from runner.protocol import ERRORED_STATE, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,6 @@ MAX_FILES = 10_000
 MAX_CONFIGURATION_BYTES = 64 * 1024 * 1024
 _MAX_PATH_CHARS = 512
 
-ERRORED_STATE = "errored.tfstate"
 _NOTE = "attempt.json"
 
 #: Providers open a socket in TMPDIR, whose whole path has at most 107 bytes; this leaves room for its name.
@@ -203,7 +203,7 @@ def safe_parts(name: str) -> tuple[str, ...]:
     parts = tuple(name.split("/"))
     if any(part in ("", ".", "..") for part in parts):
         raise UnsafeFile(f"The file name {name!r} is not allowed: it leaves its directory.")
-    if parts[0] == ".terraform" or PurePosixPath(name).name in (ERRORED_STATE, "terraform.tfstate"):
+    if parts[0] == TERRAFORMS_FOLDER or parts[-1] in TERRAFORMS_FILES:
         raise UnsafeFile(f"The file name {name!r} is not allowed: it belongs to Terraform itself.")
     return parts
 

@@ -1,6 +1,7 @@
 """Uploaded archives: read into memory with bounds, and refused when they are hostile."""
 
 import io
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -14,6 +15,11 @@ IGNORED = ("__MACOSX/", ".git/", ".terraform/", ".DS_Store")
 GZIP = b"\x1f\x8b"
 #: A tar is larger than its files: each takes a header and whole blocks of 512 bytes.
 MAX_TAR_BYTES = 2 * MAX_TOTAL_BYTES
+#: What reading a damaged or an odd zip ends with; its entries may also be bzip2 and LZMA.
+DAMAGED = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, NotImplementedError, EOFError, OSError,
+    ValueError,
+)  # fmt: skip
 
 
 def read_archive(content: bytes) -> dict[str, str]:
@@ -43,7 +49,7 @@ def _zip_entries(content: bytes) -> Iterator[tuple[str, bytes]]:
                 with archive.open(entry) as member:
                     # Never trusts the size in the archive's own table: a bomb lies there.
                     yield entry.filename, member.read(MAX_TOTAL_BYTES + 1)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error, ValueError) as error:
+    except DAMAGED as error:
         raise BadInput(f"The zip archive cannot be read: {error}. Pack it again.", field="archive") from error
 
 

@@ -16,6 +16,9 @@ from hcl2.utils import SerializationOptions
 from lark.exceptions import UnexpectedInput
 
 from console.errors import BadInput
+from runner.protocol import OWN_FILES, TERRAFORMS_FILES, TERRAFORMS_FOLDER
+from specs.expressions import references
+from specs.modules import ModuleReader
 from specs.terraform_types import ANY, NotAType, TerraformType, mismatch, parse_type
 
 MAX_FILES = 500
@@ -24,13 +27,11 @@ MAX_TOTAL_BYTES = 5 * 1024 * 1024
 MAX_PARSED_BYTES = 512 * 1024
 MAX_PATH_CHARS = 200
 
-#: Inside an expression: what another block is called by.
-REFERENCE = re.compile(
-    r"(?<![\w.])(?:(var|local|module)\.([A-Za-z_][\w-]*)|data\.([A-Za-z_][\w-]*)\.([A-Za-z_][\w-]*)"
-    r"|([a-z][a-z0-9]*_[\w-]*)\.([A-Za-z_][\w-]*))"
-)
+# Within a line only, here and below: what may also match line ends takes hours over many empty lines.
 #: A file without such a line declares no variable.
-DECLARATION = re.compile(r'^\s*(?:variable\b|"variable"\s*:)', re.MULTILINE)
+DECLARATION = re.compile(r'^[ \t]*(?:variable\b|"variable"[ \t]*:)', re.MULTILINE)
+#: Where variables are declared, by name: as a block, or as a key in JSON.
+VARIABLE_LINE = re.compile(r'^[ \t]*(?:variable[ \t]+"?([\w-]+)|"([\w-]+)"[ \t]*:)', re.MULTILINE)
 
 _OPTIONS = SerializationOptions(
     explicit_blocks=False, strip_string_quotes=True, preserve_heredocs=False, with_comments=False
@@ -93,6 +94,7 @@ def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
         )
     parsed = {path: (text, _parse(path, text)) for path, text in root.items()}
     _require_no_cycle(parsed)
+    ModuleReader(dict(files), _parse, MAX_PARSED_BYTES).check(parsed)
     return Configuration(_variables(parsed))
 
 
@@ -107,11 +109,22 @@ def check_paths(files: Mapping[str, str]) -> None:
         )
     for path in files:
         if not _is_path(path):
-            raise BadInput(
-                f"{path[:MAX_PATH_CHARS]!r} is not a file name inside the configuration. Rename it.",
-                field="source.files",
-                file=path[:MAX_PATH_CHARS],
-            )
+            raise _bad_path(path, "is not a file name inside the configuration")
+        if path in OWN_FILES:
+            raise _bad_path(path, "is a file that Slipway writes itself")
+        if path.startswith(f"{TERRAFORMS_FOLDER}/") or PurePosixPath(path).name in TERRAFORMS_FILES:
+            raise _bad_path(path, "belongs to Terraform itself")
+        if clash := next((folder for folder in _folders(path) if folder in files), None):
+            raise _bad_path(path, f"lies in {clash!r}, which is a file")
+
+
+def _bad_path(path: str, why: str) -> BadInput:
+    shown = path[:MAX_PATH_CHARS]
+    return BadInput(f"{shown!r} {why}. Rename it, or leave it out.", field="source.files", file=shown)
+
+
+def _folders(path: str) -> Iterator[str]:
+    return (str(folder) for folder in PurePosixPath(path).parents)
 
 
 def check_variables(
@@ -216,6 +229,16 @@ def _line_of(text: str, pattern: str) -> int:
     return text.count("\n", 0, found.end()) + 1 if found else 1
 
 
+def _variable_lines(text: str) -> dict[str, int]:
+    """The line of each declaration, in one pass: there may be thousands."""
+    lines: dict[str, int] = {}
+    number, counted = 1, 0
+    for found in VARIABLE_LINE.finditer(text):
+        number, counted = number + text.count("\n", counted, found.start()), found.start()
+        lines.setdefault(found[1] or found[2], number)
+    return lines
+
+
 def _listed(blocks: Any) -> list[dict[str, Any]]:
     """HCL gives a list of blocks, JSON one object of all of them."""
     return [block for block in (blocks if isinstance(blocks, list) else [blocks]) if isinstance(block, dict)]
@@ -230,8 +253,9 @@ def _labelled(blocks: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _variables(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
     for path, (text, document) in parsed.items():
+        lines = _variable_lines(text)
         for name, block in _labelled(document.get("variable", [])):
-            variable = _variable(name, block, path, text)
+            variable = _variable(name, block, path, lines.get(name, 1))
             if first := found.get(name):
                 raise BadInput(
                     f"{path}, line {variable.line}: variable {name!r} is declared in {first.file} already. "
@@ -244,8 +268,7 @@ def _variables(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, Va
     return found
 
 
-def _variable(name: str, block: dict[str, Any], path: str, text: str) -> Variable:
-    line = _line_of(text, rf'^\s*(?:variable\s+"?{re.escape(name)}"?\s*\{{|"{re.escape(name)}"\s*:)')
+def _variable(name: str, block: dict[str, Any], path: str, line: int) -> Variable:
     try:
         kind = parse_type(_bare(block["type"])) if "type" in block else ANY
     except NotAType as error:
@@ -255,6 +278,13 @@ def _variable(name: str, block: dict[str, Any], path: str, text: str) -> Variabl
             file=path,
             line=line,
         ) from error
+    if _is_literal(block.get("default")) and (wrong := mismatch(kind, block.get("default"), name)):
+        raise BadInput(
+            f"{path}, line {line}: the default of variable {wrong}. Correct the default or the type.",
+            field="source.files",
+            file=path,
+            line=line,
+        )
     return Variable(
         name=name,
         type=kind,
@@ -267,29 +297,37 @@ def _variable(name: str, block: dict[str, Any], path: str, text: str) -> Variabl
     )
 
 
+def _is_literal(value: Any) -> bool:
+    """Whether the parser gave the value itself; some numbers, such as 1e3, it leaves as expressions."""
+    if isinstance(value, dict):
+        return all(map(_is_literal, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_literal, value))
+    return not (isinstance(value, str) and "${" in value)
+
+
 def _bare(expression: Any) -> str:
     return str(expression).removeprefix("${").removesuffix("}")
 
 
 def _require_no_cycle(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> None:
     graph: dict[str, set[str]] = {}
-    places: dict[str, tuple[str, int]] = {}
-    for path, (text, document) in parsed.items():
+    places: dict[str, str] = {}
+    for path, (_, document) in parsed.items():
         for name, body in _nodes(document):
-            references = _references(body)
+            found = references(body)
             # A resource may refer to itself in a provisioner; a local value never may.
-            graph.setdefault(name, set()).update(
-                references if name.startswith("local.") else references - {name}
-            )
-            places[name] = path, _line_of(text, _declared_as(name))
+            graph.setdefault(name, set()).update(found if name.startswith("local.") else found - {name})
+            places[name] = path
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        raise _in_a_circle(list(reversed(error.args[1])), places) from error
+        names = list(reversed(error.args[1]))
+        file = places[names[0]]
+        raise _in_a_circle(names, file, _line_of(parsed[file][0], _declared_as(names[0]))) from error
 
 
-def _in_a_circle(names: list[str], places: Mapping[str, tuple[str, int]]) -> BadInput:
-    file, line = places[names[0]]
+def _in_a_circle(names: list[str], file: str, line: int) -> BadInput:
     return BadInput(
         f"{file}, line {line}: these depend on each other in a circle: {' → '.join(names)}. "
         "Take one of the references out.",
@@ -302,9 +340,9 @@ def _in_a_circle(names: list[str], places: Mapping[str, tuple[str, int]]) -> Bad
 def _declared_as(name: str) -> str:
     parts = [re.escape(part) for part in name.split(".")]
     if parts[0] == "local":
-        return rf'^(?:\s*locals\s*\{{)?\s*"?{parts[1]}"?\s*[=:]'
-    label = r'"?\s+"?'.join(parts[-2:])
-    return rf'^\s*(?:resource|data|module)\s+"?{label}"?\s*\{{'
+        return rf'^(?:[ \t]*locals[ \t]*\{{)?[ \t]*"?{parts[1]}"?[ \t]*[=:]'
+    label = r'"?[ \t]+"?'.join(parts[-2:])
+    return rf'^[ \t]*(?:resource|data|module)[ \t]+"?{label}"?[ \t]*\{{'
 
 
 def _nodes(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -317,22 +355,3 @@ def _nodes(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for prefix, kind in (("", "resource"), ("data.", "data")):
         for type_name, named in _labelled(document.get(kind, [])):
             yield from ((f"{prefix}{type_name}.{name.strip(chr(34))}", body) for name, body in named.items())
-
-
-def _references(value: Any) -> set[str]:
-    if isinstance(value, dict):
-        return set().union(*(_references(item) for item in [*value.values(), *value.keys()]), set())
-    if isinstance(value, list):
-        return set().union(*(_references(item) for item in value), set())
-    if not isinstance(value, str):
-        return set()
-    found = set()
-    for match in REFERENCE.finditer(value):
-        kind, name, data_type, data_name, resource_type, resource_name = match.groups()
-        if kind in ("local", "module"):
-            found.add(f"{kind}.{name}")
-        elif data_type:
-            found.add(f"data.{data_type}.{data_name}")
-        elif resource_type:
-            found.add(f"{resource_type}.{resource_name}")
-    return found

@@ -102,6 +102,8 @@ def value_in(text: str, kind: TerraformType, *, field: str) -> Any:
         return text == "true"
     try:
         return json.loads(text)
+    except RecursionError as error:
+        raise BadInput(f"{field}: is nested too deeply to be read.", field=field) from error
     except ValueError as error:
         if kind.kind == "any":
             return text  # a bare word is a text; whoever means JSON writes JSON

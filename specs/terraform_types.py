@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 TOKEN = re.compile(r"\s*([A-Za-z_][\w-]*|\"(?:[^\"\\]|\\.)*\"|-?\d+(?:\.\d+)?|[()\[\]{},=:])")
+#: A number as Terraform reads it from text; Python would take `1_000` and `nan` as well.
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 PRIMITIVES = ("string", "number", "bool", "any")
 COLLECTIONS = ("list", "set", "map")
@@ -44,9 +47,7 @@ class NotAType(ValueError):
 
 
 def parse_type(text: str) -> TerraformType:
-    tokens = TOKEN.findall(text)
-    if "".join(tokens) != re.sub(r"\s+(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", "", text):
-        raise NotAType(f"{text!r} is not a type")
+    tokens = _tokens(text.strip())
     try:
         parsed = _parse(tokens)
     except RecursionError as error:
@@ -54,6 +55,18 @@ def parse_type(text: str) -> TerraformType:
     if tokens:
         raise NotAType(f"{text!r} is not a type: {tokens[0]!r} was not expected")
     return parsed
+
+
+def _tokens(text: str) -> deque[str]:
+    tokens: deque[str] = deque()
+    end = 0
+    while end < len(text):
+        found = TOKEN.match(text, end)
+        if found is None:
+            raise NotAType(f"{text[:200]!r} is not a type")
+        tokens.append(found[1])
+        end = found.end()
+    return tokens
 
 
 def mismatch(kind: TerraformType, value: Any, where: str) -> str | None:
@@ -108,11 +121,7 @@ def _mismatch_in_object(kind: TerraformType, value: Any, where: str) -> str | No
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return NUMBER.fullmatch(text) is not None
 
 
 def _kind_of(value: Any) -> str:
@@ -120,7 +129,7 @@ def _kind_of(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _parse(tokens: list[str]) -> TerraformType:
+def _parse(tokens: deque[str]) -> TerraformType:
     word = _next(tokens)
     if word in PRIMITIVES:
         return TerraformType(word)
@@ -138,7 +147,7 @@ def _parse(tokens: list[str]) -> TerraformType:
     raise NotAType(f"{word!r} is not a type")
 
 
-def _parse_object(tokens: list[str]) -> TerraformType:
+def _parse_object(tokens: deque[str]) -> TerraformType:
     _expect(tokens, "(")
     _expect(tokens, "{")
     attributes: dict[str, TerraformType] = {}
@@ -152,13 +161,13 @@ def _parse_object(tokens: list[str]) -> TerraformType:
         else:
             attributes[name] = _parse(tokens)
         if tokens and tokens[0] == ",":
-            tokens.pop(0)
+            tokens.popleft()
     _expect(tokens, "}")
     _expect(tokens, ")")
     return TerraformType("object", attributes=attributes, optional=frozenset(optional))
 
 
-def _parse_optional(tokens: list[str]) -> TerraformType:
+def _parse_optional(tokens: deque[str]) -> TerraformType:
     _expect(tokens, "optional")
     _expect(tokens, "(")
     kind = _parse(tokens)
@@ -170,26 +179,26 @@ def _parse_optional(tokens: list[str]) -> TerraformType:
     return kind
 
 
-def _parse_tuple(tokens: list[str]) -> TerraformType:
+def _parse_tuple(tokens: deque[str]) -> TerraformType:
     _expect(tokens, "(")
     _expect(tokens, "[")
     elements = []
     while tokens and tokens[0] != "]":
         elements.append(_parse(tokens))
         if tokens and tokens[0] == ",":
-            tokens.pop(0)
+            tokens.popleft()
     _expect(tokens, "]")
     _expect(tokens, ")")
     return TerraformType("tuple", elements=tuple(elements))
 
 
-def _next(tokens: list[str]) -> str:
+def _next(tokens: deque[str]) -> str:
     if not tokens:
         raise NotAType("the type ends too early")
-    return tokens.pop(0)
+    return tokens.popleft()
 
 
-def _expect(tokens: list[str], *wanted: str) -> None:
+def _expect(tokens: deque[str], *wanted: str) -> None:
     found = _next(tokens)
     if found not in wanted:
         raise NotAType(f"expected {wanted[0]!r}, got {found!r}")

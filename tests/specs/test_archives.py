@@ -68,6 +68,12 @@ def lying_zip() -> bytes:
     return bytes(made)
 
 
+def damaged(compression: int) -> bytes:
+    made = bytearray(zipped({"main.tf": MAIN * 200}, compression))
+    made[60:90] = bytes(30)
+    return bytes(made)
+
+
 HOSTILE = {
     "a zip bomb": (zipped({"main.tf": b" " * 16_000_000}), "unpacks to more than 5 MiB"),
     "a zip bomb that lies": (lying_zip(), "unpacks to more than|cannot be read"),
@@ -86,6 +92,8 @@ HOSTILE = {
     "no archive": (b"hello", "neither zip, tar nor tar.gz"),
     "half of a tar.gz": (tarred({"main.tf": MAIN * 100})[:-20], "cannot be read"),
     "half of a zip": (zipped({"main.tf": "x" * 1_000}, zipfile.ZIP_STORED)[:-30], "cannot be read"),
+    "a damaged LZMA": (damaged(zipfile.ZIP_LZMA), "cannot be read"),
+    "a damaged bzip2": (damaged(zipfile.ZIP_BZIP2), "cannot be read"),
     "an empty body": (b"", "cannot be read"),
 }
 

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.errors import BadInput
-from specs.configuration import Configuration, check_variables, read_configuration, read_variables
+from specs.configuration import (
+    Configuration,
+    _declared_as,
+    _line_of,
+    _variable_lines,
+    check_variables,
+    read_configuration,
+    read_variables,
+)
 from specs.document import blueprints
 from specs.terraform_types import NotAType, mismatch, parse_type
 
@@ -114,6 +122,43 @@ BAD_FILES = {
         {"m.tf": "locals {\n a = " + "[" * 4_000 + "]" * 4_000 + "\n}\n"},
         ("m.tf", 1, "nested"),
     ),
+    "a default of another type": (
+        {"v.tf": '\nvariable "n" {\n  type    = number\n  default = "many"\n}\n'},
+        ("v.tf", 2, "the default of variable n: expected number, got string"),
+    ),
+    "a module that does not parse": (
+        {"main.tf": 'module "m" { source = "./m" }\n', "m/main.tf": "locals {\n  a = = 1\n}\n"},
+        ("m/main.tf", 2, "look at column"),
+    ),
+    "a module that is not there": (
+        {"main.tf": '\nmodule "m" {\n  source = "./net"\n}\n', "net/README.md": "x"},
+        ("main.tf", 2, "module 'm' is in './net', and no .tf file is there"),
+    ),
+    "a module that calls itself": (
+        {"main.tf": 'module "m" { source = "./" }\n'},
+        ("main.tf", 1, "leads back to itself"),
+    ),
+    "modules in a circle": (
+        {
+            "main.tf": 'module "a" { source = "./a" }\n',
+            "a/main.tf": 'module "b" { source = "../b" }\n',
+            "b/main.tf.json": '{\n "module": {\n "a": {"source": "../a"}}}',
+        },
+        ("b/main.tf.json", 3, "leads back to itself"),
+    ),
+    "a file that is a folder as well": (
+        {"main.tf": "", "m": "x", "m/a.tf": ""},
+        ("m/a.tf", None, "lies in 'm', which is a file"),
+    ),
+    "a state": (
+        {"main.tf": "", "a/terraform.tfstate": "{}"},
+        ("a/terraform.tfstate", None, "Terraform itself"),
+    ),
+    "Terraform's folder": ({"main.tf": "", ".terraform/x": ""}, (".terraform/x", None, "Terraform itself")),
+    "a file of Slipway's": (
+        {"main.tf": "", "slipway.auto.tfvars.json": "{}"},
+        ("slipway.auto.tfvars.json", None, "Slipway writes itself"),
+    ),
     "no configuration": ({"modules/a/main.tf": "", "README.md": "x"}, (None, None, "ends in .tf")),
     "a name that leads out": ({"../main.tf": ""}, ("../main.tf", None, "Rename it")),
     "an absolute name": ({"/etc/main.tf": ""}, ("/etc/main.tf", None, "Rename it")),
@@ -142,12 +187,41 @@ resource "terraform_data" "a" {
 module "m" { source = "./m"
   id = terraform_data.c.id }
 resource "terraform_data" "c" { input = module.m.cidr }
-locals { text = "local.text and terraform_data.a are words in a comment" }
+locals {
+  text   = "local.text and terraform_data.a are words"
+  quoted = "${upper("local.quoted")} and $${local.quoted}"
+  doc    = <<EOT
+local.doc is a word, ${jsonencode({ "local.doc" = local.text })}
+EOT
+}
 """
+MODULE = {"m/main.tf": 'variable "id" {}\noutput "cidr" { value = "x" }\n'}
 
 
 def test_what_only_looks_like_a_circle_is_none() -> None:
-    read_configuration({"main.tf": NO_CIRCLE.replace("local.text and", "x and")})
+    read_configuration({"main.tf": NO_CIRCLE, **MODULE})
+
+
+def test_a_reference_inside_quotes_inside_code_counts() -> None:
+    text = 'locals {\n  a = "${upper("x ${local.b}")}"\n  b = { (local.a) = 1 }\n}\n'
+    assert "local.a → local.b → local.a" in str(refusal_of({"main.tf": text}))
+
+
+def test_modules_elsewhere_are_left_to_terraform() -> None:
+    sources = ("../beside", "hashicorp/consul/aws", "git::https://example.com/x.git", "./m", "./m/../m/")
+    calls = "".join(f'module "m{n}" {{ source = "{source}" }}\n' for n, source in enumerate(sources))
+    read_configuration({"main.tf": calls, **MODULE})
+
+
+@pytest.mark.timeout(60)
+def test_thousands_of_empty_lines_and_attributes_stop_nobody() -> None:
+    """What takes the square of a file's length holds the interpreter, and with it the whole console."""
+    text = "\n" * 400_000 + 'resource "terraform_data" "a" {}\nvariable "v" {\n}\n'
+    assert _line_of(text, _declared_as("terraform_data.a")) == 400_001
+    assert _line_of(text, _declared_as("local.none")) == 1
+    assert _variable_lines(text) == {"v": 400_002}
+    many = ", ".join(f"a{n}   =   string" for n in range(20_000))
+    assert len(parse_type(f"object({{{many}}})").attributes) == 20_000
 
 
 VALUES: list[tuple[str, Any, str | None]] = [
@@ -156,7 +230,11 @@ VALUES: list[tuple[str, Any, str | None]] = [
     ("string", ["x"], "expected string, got list"),
     ("number", 1.5, None),
     ("number", "7", None),
+    ("number", "-1.5e3", None),
     ("number", "seven", "expected number, got string"),
+    ("number", "1_000", "expected number, got string"),
+    ("number", "nan", "expected number, got string"),
+    ("number", " 7", "expected number, got string"),
     ("number", True, "expected number, got bool"),
     ("bool", "true", None),
     ("bool", "yes", "expected bool, got string"),

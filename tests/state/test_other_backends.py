@@ -26,8 +26,8 @@ from console.state.backends import backend_document, choose_backend, environment
 from console.state.models import StateVersion
 from console.state.services import import_state
 from console.vault import unseal
-from runner.backends import BACKEND_FILE, backend_file
-from runner.protocol import Claim
+from runner.backends import backend_file
+from runner.protocol import BACKEND_FILE, Claim
 from specs.models import Spec
 from tests.people import Tenant
 from tests.runner.installation import Project, messages, new_project, wait_for_end
