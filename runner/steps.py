@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner import plan_json, terraform
-from runner.backends import BACKEND_FILE, LOCKED, backend_file, backend_type, console_state, lock_holder
+from runner.backends import LOCKED, backend_file, backend_type, console_state, lock_holder
 from runner.client import ConsoleAway, PlanUpload, Refused, errored_state_path
 from runner.connection_test import test_connection
 from runner.cost import estimate_cost
@@ -18,11 +18,21 @@ from runner.git import fetch_files
 from runner.identity import assume_credentials
 from runner.last_step import last_step_of
 from runner.outcome import StepFailed
-from runner.protocol import Claim, JobType, LogLevel, PlanReference, RetriedPlan
+from runner.protocol import (
+    BACKEND_FILE,
+    ERRORED_STATE,
+    VARIABLES_FILE,
+    VERSION_FILE,
+    Claim,
+    JobType,
+    LogLevel,
+    PlanReference,
+    RetriedPlan,
+)
 from runner.resources import fetch_resources
 from runner.retry import beyond_review
 from runner.stopping import Stopped
-from runner.workdir import ERRORED_STATE, UnsafeFile
+from runner.workdir import UnsafeFile
 
 if TYPE_CHECKING:
     from runner.attempt import Attempt, CommandResult
@@ -30,8 +40,6 @@ if TYPE_CHECKING:
 Step = Callable[["Attempt"], None]
 
 LOCK_FILE = ".terraform.lock.hcl"
-VARIABLES_FILE = "slipway.auto.tfvars.json"
-VERSION_FILE = "slipway_version.tf.json"
 
 #: Waits before another `init`: downloads fail for a moment more often than for good.
 INIT_RETRY_SECONDS = (2.0, 5.0)
@@ -171,7 +179,13 @@ def plan_destroy(attempt: Attempt) -> None:
 
 def _plan(attempt: Attempt, *, destroy: bool, refresh_only: bool = False) -> None:
     result = attempt.terraform(
-        terraform.plan_args(out=attempt.plan_file, destroy=destroy, refresh_only=refresh_only)
+        terraform.plan_args(
+            out=attempt.plan_file,
+            # Named once more: a file such as team.auto.tfvars comes after ours and would win over it.
+            variables=VARIABLES_FILE,
+            destroy=destroy,
+            refresh_only=refresh_only,
+        )
     )
     attempt.stop.check()
     if result.exit_code not in (0, 2):  # 2: there is something to change

@@ -30,12 +30,12 @@ def init_args(*, speaks_json: bool = True) -> list[str]:
     return _args("init", input=False, json=_flag(speaks_json), no_color=_flag(not speaks_json))
 
 
-def plan_args(*, out: Path, destroy: bool = False, refresh_only: bool = False) -> list[str]:
+def plan_args(*, out: Path, variables: str, destroy: bool = False, refresh_only: bool = False) -> list[str]:
     # A refresh-only plan follows an apply that was lost and may have left its lock: reading needs none.
     locking = {"lock": False} if refresh_only else {"lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s"}
     return _args(
         "plan", json=IsFlagged, input=False, detailed_exitcode=IsFlagged, destroy=_flag(destroy),
-        refresh_only=_flag(refresh_only), out=out, **locking,
+        refresh_only=_flag(refresh_only), var_file=variables, out=out, **locking,
     )  # fmt: skip
 
 

@@ -27,16 +27,17 @@ PLAN = Path("/work dir/plan")
 def test_each_command_line_is_spelled_out() -> None:
     assert init_args() == ["init", "-input=false", "-json"]
     assert init_args(speaks_json=False) == ["init", "-input=false", "-no-color"]
-    assert plan_args(out=PLAN) == [
-        "plan", "-json", "-input=false", "-detailed-exitcode", "-out=/work dir/plan", "-lock-timeout=30s",
-    ]  # fmt: skip
-    assert plan_args(out=PLAN, destroy=True) == [
-        "plan", "-json", "-input=false", "-detailed-exitcode", "-destroy", "-out=/work dir/plan",
+    assert plan_args(out=PLAN, variables="v.json") == [
+        "plan", "-json", "-input=false", "-detailed-exitcode", "-var-file=v.json", "-out=/work dir/plan",
         "-lock-timeout=30s",
     ]  # fmt: skip
-    assert plan_args(out=PLAN, refresh_only=True) == [
-        "plan", "-json", "-input=false", "-detailed-exitcode", "-refresh-only", "-out=/work dir/plan",
-        "-lock=false",
+    assert plan_args(out=PLAN, variables="v.json", destroy=True) == [
+        "plan", "-json", "-input=false", "-detailed-exitcode", "-destroy", "-var-file=v.json",
+        "-out=/work dir/plan", "-lock-timeout=30s",
+    ]  # fmt: skip
+    assert plan_args(out=PLAN, variables="v.json", refresh_only=True) == [
+        "plan", "-json", "-input=false", "-detailed-exitcode", "-refresh-only", "-var-file=v.json",
+        "-out=/work dir/plan", "-lock=false",
     ]  # fmt: skip
     assert apply_args(plan=PLAN) == ["apply", "-json", "-input=false", "-lock-timeout=30s", "/work dir/plan"]
     assert show_args(plan=PLAN) == ["show", "-json", "/work dir/plan"]

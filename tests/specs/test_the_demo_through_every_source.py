@@ -10,6 +10,7 @@ import pytest
 
 from console.jobs.models import Job
 from console.jobs.services import request_destroy, request_plan
+from console.plans.inventory import addresses_in_state
 from console.plans.models import Plan
 from console.plans.services import request_deploy
 from specs.document import load_blueprint
@@ -20,7 +21,7 @@ from specs.variables import empty
 from tests.git_host import Repository
 from tests.people import Tenant
 from tests.runner.installation import Installation, messages, wait_for_end
-from tests.specs.editing import everything_stored
+from tests.specs.editing import Browser, everything_stored
 
 #: Small and without waits: what is shown here is the way, not the size.
 VALUES = {"delay": 0, "zones": ["a"], "services": {"checkout": 1}}
@@ -40,7 +41,8 @@ def sources(repository: Repository) -> dict[str, dict[str, Any]]:
     repository.commit({f"platform/demo/{name}": text for name, text in files.items()})
     return {
         "blueprint": {"kind": "blueprint", "name": "demo"},
-        "inline": {"kind": "inline", "files": dict(files)},
+        # Terraform would take this file's values over any that come in an earlier one.
+        "inline": {"kind": "inline", "files": {**files, "team.auto.tfvars": "services = { intruder = 9 }\n"}},
         "git": {"kind": "git", "url": repository.url, "ref": "main", "path": "platform/demo"},
     }
 
@@ -55,6 +57,7 @@ def test_the_demo_runs_from_each_source(
         plan_of(job) for job in all_done(request_plan(spec=one, requested_by=ours.operator) for one in specs)
     ]
     assert all(plan.summary["add"] > 5 for plan in plans)
+    assert len({plan.summary["add"] for plan in plans}) == 1, "the Spec's own variables win everywhere"
     all_done(request_deploy(plan=plan, requested_by=ours.operator) for plan in plans)
     for spec in specs:
         has_its_outputs(ours, spec)
@@ -85,8 +88,20 @@ def has_its_outputs(tenant: Tenant, spec: Spec) -> None:
     password = reveal_output(spec=spec, name="database_password", revealed_to=tenant.operator)
     assert len(password) == 64
     assert password not in everything_stored()
+    assert not any(password in page for page in state_pages(tenant, spec))
     jobs = Job.objects.filter(spec=spec)
     assert all(password not in message for job in jobs for message in messages(job))
+
+
+def state_pages(tenant: Tenant, spec: Spec) -> Iterator[str]:
+    """The newest state in the browser, with the attributes of everything in it."""
+    browser = Browser(tenant, tenant.viewer)
+    serial = spec.state_versions.latest("serial").serial
+    yield browser.reads(f"specs/{spec.slug}/state/{serial}/")
+    addresses = addresses_in_state(spec)
+    assert addresses
+    for address in addresses:
+        yield browser.reads(f"specs/{spec.slug}/state/{serial}/resource", address=address)
 
 
 def all_done(asked: Iterable[Job]) -> list[Job]:
