@@ -1,5 +1,6 @@
 """What happens to specs: they are made and edited, and jobs leave their results on them."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,7 +83,7 @@ def create_spec(
     document = new_document(stored, files=files, bundle=bundle or empty())
     spec = Spec(
         organization=organization,
-        slug=slug or slugify(name)[:60],
+        slug=slug or slug_of(name),
         source_kind=stored["kind"],
         blueprint=stored.get("name", ""),
         pool_id=pool_id,
@@ -96,6 +97,14 @@ def create_spec(
     with transaction.atomic():
         document = _checked(organization, document, sensitive=sensitive or {})
         return _insert(spec, document=document, author=author)
+
+
+def slug_of(name: str) -> str:
+    """The name in an address. One in other letters than Latin ones gets a short digest of itself."""
+    if slug := slugify(name)[:60].strip("-"):
+        return slug
+    letters = any(char.isalnum() for char in name)
+    return f"spec-{hashlib.sha256(name.encode()).hexdigest()[:8]}" if letters else ""
 
 
 def _insert(spec: Spec, *, document: dict[str, Any], author: User) -> Spec:
@@ -260,11 +269,20 @@ def follow_git(*, spec: Spec, author: User) -> Revision:
     commit = resolve(git_source(source))
     if commit == source["commit"]:
         return newest
-    changed = {**newest.document, "source": {**source, "commit": commit}}
-    check_document(changed, may_lack_values=True)
-    return save_revision(
-        spec=spec, document=changed, author=author, message=f"{source['ref']} is now {commit[:12]}"
-    )
+    moved = {**source, "commit": commit}
+    declared_by({**newest.document, "source": moved})  # asks the Git host: before the lock
+    return _move_to_commit(spec, before=source, moved=moved, author=author)
+
+
+@transaction.atomic
+def _move_to_commit(spec: Spec, *, before: dict[str, Any], moved: dict[str, Any], author: User) -> Revision:
+    """What others saved while the Git host was asked stays; where they chose another source, theirs is it."""
+    current = _lock(spec)
+    if current.document["source"] != before:
+        return current
+    document = _checked(spec.organization, {**current.document, "source": moved})
+    message = f"{moved['ref']} is now {moved['commit'][:12]}"
+    return save_revision(spec=spec, document=document, author=author, message=message)
 
 
 @transaction.atomic

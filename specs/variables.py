@@ -30,6 +30,8 @@ CATEGORIES = ("variables", "environment")
 DIGEST_KEY_BYTES = 32
 #: Terraform and the runner use these themselves.
 RESERVED_ENVIRONMENT = re.compile(r"^(TF_|SLIPWAY_|LD_|PATH$|HOME$|SHELL$|IFS$|BASH_ENV$|ENV$|PYTHON)")
+#: Linux hands a program at most 128 KiB in one variable, its name included.
+MAX_ENVIRONMENT_BYTES = 100 * 1024
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]{0,199}$")
 
 Bundle = dict[str, Any]
@@ -163,6 +165,12 @@ def reveal(snapshot: Mapping[str, Any], *, organization_id: UUID) -> Revealed:
     )
 
 
+def secret_values(bundle: Mapping[str, Any], *, organization_id: UUID) -> list[Any]:
+    """Every sealed value of a document, opened: to hide them where they turn up, never to show them."""
+    opened = _open(bundle_of(bundle)["secrets"], organization_id)
+    return [value for named in opened.values() for value in named.values()]
+
+
 def sets_of(spec: Spec) -> list[VariableSet]:
     """The sets that a spec takes variables from, the weakest first."""
     attached = VariableSet.specs.through.objects.filter(variableset=OuterRef("pk"), spec=spec)
@@ -177,7 +185,10 @@ def resolved(spec: Spec, own: Mapping[str, Any], *, declared: Configuration) -> 
     merged = empty()
     for one in sets_of(spec):
         merged = _over(merged, _known(bundle_of(one.variables), declared))
-    return _over(merged, bundle_of(own))
+    # A set does not know which configuration calls a value sensitive that is none of its own secrets.
+    return sealed_as_declared(
+        _over(merged, bundle_of(own)), declared=declared, organization_id=spec.organization_id
+    )
 
 
 def effective(spec: Spec, own: Mapping[str, Any], *, declared: Configuration) -> list[Effective]:
@@ -296,3 +307,9 @@ def _check(category: str, name: str, value: Any) -> None:
         raise BadInput(f"{name} is used by the runner itself. Choose another name.", field="name")
     if category == "environment" and not isinstance(value, str):
         raise BadInput(f"{name}: an environment variable is text.", field="value")
+    if category == "environment" and len(value.encode("utf-8", "replace")) > MAX_ENVIRONMENT_BYTES:
+        raise BadInput(
+            f"{name}: an environment variable has at most {MAX_ENVIRONMENT_BYTES // 1024} KiB. Use a "
+            "Terraform variable for more.",
+            field="value",
+        )

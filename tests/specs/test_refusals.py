@@ -30,12 +30,19 @@ def git(url: str, **more: str) -> dict[str, Any]:
 BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
     "HCL that does not parse": (inline(main_tf="locals {\n a = = 1\n}\n"), "source.files", "main.tf, line 2"),
     "a circle": (inline(main_tf="locals {\n a = local.b\n b = local.a\n}\n"), "source.files", "in a circle"),
+    "a module that does not parse": (
+        {"kind": "inline", "files": {"main.tf": 'module "m" { source = "./m" }', "m/a.tf": "locals {"}},
+        "source.files", "m/a.tf, line 1"),
+    "a file of Slipway's own": (
+        {"kind": "inline", "files": {"main.tf": "", "slipway_version.tf.json": "{}"}},
+        "source.files", "Slipway writes itself"),
     "no files": ({"kind": "inline", "files": {}}, "source.files", "add one that ends in .tf"),
     "files that are no texts": ({"kind": "inline", "files": {"a.tf": 3}}, "source.files", "names and texts"),
     "a NUL in a file": (inline(main_tf="# \0\n"), "source.files.main.tf", "no text"),
     "a name that leads out": ({"kind": "inline", "files": {"../a.tf": ""}}, "source.files", "Rename it"),
     "an archive bomb": (packed(HOSTILE["a zip bomb"][0]), "archive", "unpacks to more than"),
     "a tar bomb": (packed(HOSTILE["a tar bomb"][0]), "archive", "unpacks to more than"),
+    "a damaged archive": (packed(HOSTILE["a damaged LZMA"][0]), "archive", "Pack it again"),
     "no archive": (packed(b"hello"), "archive", "Pack it again"),
     "no base64": ({"kind": "inline", "archive": "???"}, "source.archive", "expected base64"),
     "no such blueprint": ({"kind": "blueprint", "name": "../demo"}, "", "no blueprint named"),
@@ -95,6 +102,23 @@ def test_half_a_character_is_refused(console: Console, ours: Tenant) -> None:
         "/api/specs", content=body, headers={"Content-Type": "application/json"}
     )
     assert refusal(answer)[:2] == (400, "source.files.a.tf")
+
+
+def test_a_body_that_is_nested_too_deeply_is_refused(console: Console, ours: Tenant) -> None:
+    body = b'{"organization": "ours", "name": "x", "variables": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    answer = console.person(ours, "operator").post(
+        "/api/specs", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
+
+
+def test_a_name_in_any_letters_has_an_address(console: Console, ours: Tenant) -> None:
+    api = console.person(ours, "operator")
+    made = post_spec(api, ours, name="名前")
+    assert (made.status_code, made.json()["name"]) == (201, "名前"), made.text
+    assert made.json()["slug"].startswith("spec-")
+    assert post_spec(api, ours, name="名前").status_code == 409
+    assert refusal(post_spec(api, ours, name="!?"))[:2] == (400, "name")
 
 
 def test_what_is_wrong_with_a_repository_is_said(
@@ -166,6 +190,9 @@ def test_names_that_would_do_harm_are_refused(console: Console, ours: Tenant) ->
     for name, category in [("1a", "variables"), *((name, "environment") for name in environment)]:
         answer = api.put(address(spec, f"/variables/{name}"), json={"value": "x", "category": category})
         assert refusal(answer)[:2] == (400, "name"), name
+    # Linux would not start Terraform with it.
+    body = {"value": "x" * 200_000, "category": "environment"}
+    assert refusal(api.put(address(spec, "/variables/LARGE"), json=body))[:2] == (400, "value")
     assert spec.revisions.count() == 1
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from console.audit.models import AuditEvent
+from specs.git import GitSource, resolve
 from specs.models import Revision, Spec
-from specs.services import follow_git
+from specs.services import change_variable, follow_git
 from tests.console_app import Console
 from tests.git_host import Repository
 from tests.people import Tenant
@@ -107,6 +108,41 @@ def test_a_ref_that_moves_to_something_broken_is_refused_and_the_spec_stays(
     assert plan.status_code == 400
     assert (plan.json()["file"], plan.json()["line"]) == ("main.tf", 1)
     assert spec.revisions.count() == 1
+
+
+def test_what_is_saved_while_a_ref_is_followed_stays(
+    console: Console, ours: Tenant, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Git host is asked before the Spec is locked, and an edit may come in between."""
+    repository.commit(GIT_FILES)
+    api = console.person(ours, "operator")
+    spec = new_spec(api, ours, source={"kind": "git", "url": repository.url, "path": "env/prod"})
+    opened = FILES["variables.tf"].replace("number", "any")
+    second = repository.commit({"env/prod/variables.tf": opened})
+
+    def meanwhile(source: GitSource) -> str:
+        change_variable(
+            spec=spec, category="variables", name="size", value=8, sensitive=False, author=ours.operator
+        )
+        return resolve(source)
+
+    monkeypatch.setattr("specs.services.resolve", meanwhile)
+    document = follow_git(spec=spec, author=ours.operator).document
+    assert (document["variables"], document["source"]["commit"]) == ({"size": 8}, second)
+
+
+def test_what_a_new_commit_calls_sensitive_is_sealed(
+    console: Console, ours: Tenant, repository: Repository
+) -> None:
+    clear = FILES["variables.tf"].replace("  sensitive = true\n", "")
+    repository.commit({**GIT_FILES, "env/prod/variables.tf": clear})
+    api = console.person(ours, "operator")
+    source = {"kind": "git", "url": repository.url, "path": "env/prod"}
+    spec = new_spec(api, ours, source=source, variables={"password": "a-long-secret"})
+    repository.commit({"env/prod/variables.tf": FILES["variables.tf"]})
+    document = follow_git(spec=spec, author=ours.operator).document
+    assert document["variables"] == {}
+    assert list(document["secrets"]["variables"]) == ["password"]
 
 
 def test_a_spec_can_change_its_source_and_keeps_its_variables(

@@ -145,6 +145,18 @@ def test_what_the_configuration_calls_sensitive_is_sealed_whoever_gives_it(
     assert other.revisions.get(number=2).document["variables"] == {}
 
 
+def test_what_a_set_gives_in_clear_is_sealed_where_it_is_called_sensitive(
+    console: Console, ours: Tenant
+) -> None:
+    admin = console.person(ours, "admin")
+    spec = new_spec(admin, ours)
+    put_set(admin, ours, "shared", {"password": value(SECRET)}, for_all_specs=True)
+    job = ours.request(spec=spec)
+    assert SECRET not in json.dumps(job.config_snapshot)
+    claim = console.new_runner(ours).take()
+    assert (claim.variables["password"], claim.sensitive_variables) == (SECRET, ["password"])
+
+
 def test_the_digest_is_keyed_and_the_same_value_is_kept_once(
     console: Console, ours: Tenant, theirs: Tenant
 ) -> None:
