@@ -3,22 +3,23 @@
 from typing import Any
 
 from console.plans.changes import MASK_CHANGED
-from console.state.resources import MASK, Instance, instances, outputs
+from console.state.masking import MASK, Secrets
+from console.state.resources import Instance, instances, outputs
 
 
-def changes(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
+def changes(before: dict[str, Any], after: dict[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
     """Every instance that differs, in the shape in which the plan pages show changes."""
-    old = {_key(one): one for one in instances(before)}
-    new = {_key(one): one for one in instances(after)}
+    old = {_key(one): one for one in instances(before, secrets)}
+    new = {_key(one): one for one in instances(after, secrets)}
     found = [_change(old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())]
     return [change for change in found if change is not None]
 
 
-def output_changes(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
+def output_changes(before: dict[str, Any], after: dict[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
     """Every output that differs, as one attribute each."""
     raw_old, raw_new = before.get("outputs") or {}, after.get("outputs") or {}
-    old = {output.name: output.value for output in outputs(before)}
-    new = {output.name: output.value for output in outputs(after)}
+    old = {output.name: output.value for output in outputs(before, secrets)}
+    new = {output.name: output.value for output in outputs(after, secrets)}
     return [
         _attribute(name, old.get(name), new.get(name))
         for name in sorted(old.keys() | new.keys())

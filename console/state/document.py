@@ -39,7 +39,7 @@ class StateDocument:
             body=body,
             serial=content["serial"],
             lineage=content["lineage"],
-            terraform_version=str(content.get("terraform_version", ""))[:40],
+            terraform_version=content.get("terraform_version", "").replace("\0", "")[:40],
             resource_count=_count(content),
             sha256=hashlib.sha256(body).hexdigest(),
         )
@@ -90,15 +90,41 @@ def _problem(content: Any) -> str:
     serial, lineage = content.get("serial"), content.get("lineage")
     if not isinstance(serial, int) or isinstance(serial, bool) or not 0 <= serial <= MAX_SERIAL:
         return "it has no serial"
-    if not isinstance(lineage, str) or not 0 < len(lineage) <= 100:
+    if not isinstance(lineage, str) or not 0 < len(lineage) <= 100 or "\0" in lineage:
         return "it has no lineage"
+    if not isinstance(content.get("terraform_version", ""), str):
+        return "its Terraform version is not text"
     if "encrypted_data" in content:
         return ""  # OpenTofu can encrypt state before it leaves the machine
     if content.get("version") != FORMAT:
         return f"it has the format {content.get('version')!r}, and only {FORMAT} is read here"
-    if not isinstance(content.get("resources") or [], list):
-        return "its resources are not a list"
+    return _problem_inside(content)
+
+
+def _problem_inside(content: dict[str, Any]) -> str:
+    """Pages read what is in here, so its shape is that of Terraform's states all the way down."""
+    resources, outputs = content.get("resources"), content.get("outputs")
+    if not _is_list_of_objects(resources):
+        return "its resources are not a list of objects"
+    if outputs is not None and not (
+        isinstance(outputs, dict) and all(isinstance(one, dict) for one in outputs.values())
+    ):
+        return "its outputs are not objects by name"
+    for resource in resources or []:
+        named = f"{resource.get('type')}.{resource.get('name')}"
+        if not all(isinstance(resource.get(key), str) for key in ("mode", "type", "name")):
+            return f"the resource {named[:200]!r} has no mode, type or name"
+        if not _is_list_of_objects(resource.get("instances")):
+            return f"the instances of {named[:200]!r} are not a list of objects"
+        for instance in resource.get("instances") or []:
+            held = (instance.get(key) for key in ("attributes", "attributes_flat"))
+            if not all(isinstance(one or {}, dict) for one in held):
+                return f"the attributes of {named[:200]!r} are not an object"
     return ""
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
 
 
 def _count(content: dict[str, Any]) -> int:
@@ -106,5 +132,5 @@ def _count(content: dict[str, Any]) -> int:
     return sum(
         len(resource.get("instances") or [])
         for resource in content.get("resources") or []
-        if isinstance(resource, dict) and resource.get("mode") == "managed"
+        if resource["mode"] == "managed"
     )

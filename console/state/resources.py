@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-MASK = "(sensitive)"
+from console.state.masking import MASK, NO_SECRETS, Secrets
 
 #: Providers mark what is sensitive in their schema, and older Terraforms did not write that into the state.
 SECRET_NAME = re.compile(
@@ -29,6 +29,7 @@ class Instance:
     depends_on: tuple[str, ...]
     raw: dict[str, Any] = field(repr=False)
     sensitive_paths: tuple[tuple[Any, ...], ...] = field(repr=False)
+    secrets: Secrets = field(default=NO_SECRETS, repr=False)
 
     @property
     def is_data(self) -> bool:
@@ -44,7 +45,9 @@ class Instance:
         shown: Any = self.raw
         for path in self.sensitive_paths:
             shown = masked_at(shown, path)
-        return {} if shown == MASK else {name: _by_name(name, value) for name, value in shown.items()}
+        if shown == MASK:
+            return {}
+        return {name: self.secrets.hide(_by_name(name, value)) for name, value in shown.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +74,41 @@ class Module:
         return list(self.modules.values())
 
 
-def instances(content: dict[str, Any]) -> Iterator[Instance]:
+def instances(content: dict[str, Any], secrets: Secrets = NO_SECRETS) -> Iterator[Instance]:
     """Every instance of every resource, in the order of the document."""
     for resource in content.get("resources") or []:
         for instance in resource.get("instances") or []:
-            yield _instance(resource, instance)
+            yield _instance(resource, instance, secrets)
 
 
-def outputs(content: dict[str, Any]) -> list[Output]:
+def outputs(content: dict[str, Any], secrets: Secrets = NO_SECRETS) -> list[Output]:
     return [
-        Output(name, bool(output.get("sensitive")), MASK if output.get("sensitive") else output.get("value"))
+        Output(
+            name,
+            bool(output.get("sensitive")),
+            MASK if output.get("sensitive") else secrets.hide(output.get("value")),
+        )
         for name, output in sorted((content.get("outputs") or {}).items())
     ]
 
 
-def found(content: dict[str, Any], text: str) -> list[Instance]:
+def found(content: dict[str, Any], text: str, secrets: Secrets = NO_SECRETS) -> list[Instance]:
     """The instances whose address or type contains the text."""
     wanted = text.strip().lower()
-    return [one for one in instances(content) if wanted in one.address.lower() or wanted in one.type.lower()]
+    return [
+        one
+        for one in instances(content, secrets)
+        if wanted in one.address.lower() or wanted in one.type.lower()
+    ]
+
+
+def marked_values(content: dict[str, Any]) -> Iterator[Any]:
+    """What the state itself calls sensitive: a resource may hold a copy of it that nothing marks."""
+    for instance in instances(content):
+        yield from (_value_at(instance.raw, path) for path in instance.sensitive_paths)
+    for output in (content.get("outputs") or {}).values():
+        if output.get("sensitive"):
+            yield output.get("value")
 
 
 def tree(shown: Iterable[Instance]) -> Module:
@@ -113,6 +133,17 @@ def masked_at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
+def _value_at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
 def _by_name(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _by_name(key, item) for key, item in value.items()}
@@ -121,7 +152,7 @@ def _by_name(name: str, value: Any) -> Any:
     return MASK if isinstance(value, str) and value and SECRET_NAME.search(name) else value
 
 
-def _instance(resource: dict[str, Any], instance: dict[str, Any]) -> Instance:
+def _instance(resource: dict[str, Any], instance: dict[str, Any], secrets: Secrets) -> Instance:
     module, mode = str(resource.get("module", "")), str(resource.get("mode", "managed"))
     name = f"{resource.get('type')}.{resource.get('name')}{_index(instance)}"
     local = f"data.{name}" if mode == "data" else name
@@ -138,6 +169,7 @@ def _instance(resource: dict[str, Any], instance: dict[str, Any]) -> Instance:
         depends_on=tuple(str(one) for one in instance.get("dependencies") or []),
         raw=instance.get("attributes") or instance.get("attributes_flat") or {},
         sensitive_paths=tuple(_path(path) for path in instance.get("sensitive_attributes") or []),
+        secrets=secrets,
     )
 
 

@@ -11,7 +11,7 @@ from console.state.document import StateDocument, compressed, decompressed, empt
 from console.state.locks import held_for_a_moment, locked_by
 from console.state.models import Origin, StateLock, StateVersion
 from console.state.retention import remove_old_versions
-from console.state.selectors import newest_version
+from console.state.selectors import newest_version, version_with_body
 from console.state.writers import Writer
 from console.vault import seal, unseal
 from specs.models import Spec
@@ -80,7 +80,7 @@ def roll_back(*, spec: Spec, serial: int, confirmation: str, requested_by: User)
             f"The name that was typed is not {spec.name!r}. Nothing was done; type it exactly."
         )
     with transaction.atomic(), held_for_a_moment(spec=spec, user=requested_by, operation="roll back"):
-        newest, wanted = newest_version(spec), spec.state_versions.get(serial=serial)
+        newest, wanted = newest_version(spec), version_with_body(spec, serial)
         if newest is None or newest.serial == wanted.serial:
             raise Conflict(f"Serial {serial} is the newest version: there is nothing to roll back.")
         document = StateDocument.read(read_version(version=wanted)).with_serial(newest.serial + 1)

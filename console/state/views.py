@@ -19,6 +19,7 @@ from console.state.locks import force_unlock, held_lock
 from console.state.lost import abandoned_locks
 from console.state.models import Backend, BackendKind, StateLock, StateVersion
 from console.state.resources import found, outputs, tree
+from console.state.secrets import secrets_of
 from console.state.selectors import newest_version, specs_with_state, version_with_body, versions_of
 from specs.models import Spec
 
@@ -77,6 +78,7 @@ def version(request: PageRequest, org: str, spec: str, serial: int) -> HttpRespo
     chosen = version_with_body(shown, serial)
     content = decoded(services.read_version(version=chosen))
     search = request.GET.get("q", "")
+    secrets = secrets_of((chosen, content))
     instances = found(content, search)
     context = {
         **_frame(request, shown),
@@ -86,7 +88,7 @@ def version(request: PageRequest, org: str, spec: str, serial: int) -> HttpRespo
         "tree": tree(instances[:MAX_SHOWN]),
         "shown_count": min(len(instances), MAX_SHOWN),
         "found_count": len(instances),
-        "outputs": outputs(content),
+        "outputs": outputs(content, secrets),
         "encrypted": "encrypted_data" in content,
         "earlier": _earlier(chosen),
     }
@@ -97,9 +99,11 @@ def version(request: PageRequest, org: str, spec: str, serial: int) -> HttpRespo
 def resource(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
     """The attributes of one instance: the tree fetches them when it is opened."""
     shown = access.state_to_view(request.user, org, spec)
-    content = decoded(services.read_version(version=version_with_body(shown, serial)))
+    chosen = version_with_body(shown, serial)
+    content = decoded(services.read_version(version=chosen))
     wanted = request.GET.get("address", "")
-    instance = next((one for one in found(content, wanted) if one.address == wanted), None)
+    secrets = secrets_of((chosen, content))
+    instance = next((one for one in found(content, wanted, secrets) if one.address == wanted), None)
     if instance is None:
         raise NotFound(f"Serial {serial} has no {wanted}.")
     return render(
@@ -113,7 +117,8 @@ def compare(request: PageRequest, org: str, spec: str) -> HttpResponse:
     older, newer = _compared(request, shown)
     before = decoded(services.read_version(version=older))
     after = decoded(services.read_version(version=newer))
-    differing = changes(before, after)
+    secrets = secrets_of((older, before), (newer, after))
+    differing = changes(before, after, secrets)
     context = {
         **_frame(request, shown),
         "older": older,
@@ -121,7 +126,7 @@ def compare(request: PageRequest, org: str, spec: str) -> HttpResponse:
         "versions": versions_of(shown, limit=PAGE_SIZE),
         "changes": differing[:MAX_SHOWN],
         "change_count": len(differing),
-        "outputs": {"action": "update", "attributes": output_changes(before, after)},
+        "outputs": {"action": "update", "attributes": output_changes(before, after, secrets)},
     }
     return render(request, "state/compare.html", context)
 

@@ -193,4 +193,6 @@ def _lock_document(request: HttpRequest) -> dict[str, Any]:
         raise InvalidMessage(f"The lock document is not JSON: {error}") from error
     if not isinstance(info, dict):
         raise InvalidMessage("The lock document is not an object.")
+    if b"\\u0000" in text:
+        raise InvalidMessage("The lock document has NUL in it, which cannot be stored.")
     return info

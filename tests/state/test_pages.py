@@ -13,9 +13,10 @@ from console.audit.models import AuditEvent
 from console.state.document import StateDocument
 from console.state.models import Backend, StateLock, StateVersion
 from console.state.services import import_state, read_state
+from specs.services import change_variable
 from tests.people import Tenant
 from tests.state.backend_client import state
-from tests.state.documents import SECRET, after, before
+from tests.state.documents import SECRET, after, before, resource, secret_at
 
 STATE = "/ours/specs/network/state/"
 
@@ -78,6 +79,40 @@ def test_attributes_are_shown_with_what_is_sensitive_masked(ours: Tenant, versio
     assert "db-1" in shown
     assert "platform" in shown
     assert signed_in(ours.viewer).get(STATE + "1/resource", {"address": "no.such"}).status_code == 404
+
+
+GIVEN = "given-as-sensitive-to-the-spec"
+
+
+def with_copies(serial: int, size: str = "small") -> bytes:
+    """A secret that is marked in one place only, and one that nothing in the state marks at all."""
+    kept = resource(
+        "terraform_data.one",
+        {
+            "input": {"value": SECRET, "type": "string"},
+            "output": {"value": SECRET, "type": "string"},
+            "url": f"https://me:{GIVEN}@example.com",
+            "size": size,
+        },
+        sensitive_attributes=[secret_at("input")],
+    )
+    outputs = {"url": {"value": f"https://me:{GIVEN}@example.com/{size}", "type": "string"}}
+    return state(serial, outputs=outputs, resources=[kept])
+
+
+def test_a_secret_is_masked_where_nothing_marks_it(ours: Tenant) -> None:
+    change_variable(
+        spec=ours.spec, category="variables", name="name", value=GIVEN, sensitive=True, author=ours.operator
+    )
+    for serial, size in ((1, "small"), (2, "large")):
+        import_state(spec=ours.spec, body=with_copies(serial, size), imported_by=ours.operator)
+    viewer = signed_in(ours.viewer)
+    opened = text_of(viewer, STATE + "1/resource", address="terraform_data.one")
+    pages = [opened, *(text_of(viewer, STATE + path) for path in ("", "1/", "compare?from=1&to=2"))]
+    assert all(SECRET not in page and GIVEN not in page for page in pages)
+    assert "small" in opened
+    assert opened.count("(sensitive)") == 3, "the input, its copy in the output, and the address"
+    assert "string" in opened, "the type is no secret"
 
 
 def test_the_difference_between_two_versions(ours: Tenant, versions: None) -> None:
@@ -203,7 +238,7 @@ def test_a_backend_is_chosen_by_an_admin_and_its_secrets_are_not_shown_again(our
 
 
 def test_the_serial_is_changed_in_its_own_place_only() -> None:
-    inside = b'"resources": [{"serial": 7, "mode": "managed", "instances": []}]'
+    inside = b'"resources": [{"serial": 7, "mode": "managed", "type": "a", "name": "b", "instances": []}]'
     body = b"{" + inside + b', "version": 4, "serial": 7, "lineage": "x"}'
     changed = StateDocument.read(body).with_serial(12)
     assert changed.body == body.replace(b'4, "serial": 7', b'4, "serial": 12')

@@ -18,6 +18,8 @@ from tests.console_app import Background, Console, RunnerClient, code_of
 from tests.people import Tenant
 from tests.state.backend_client import StateClient, lock_info, md5, state
 
+NUL = b'{"ID": "a", "Info": "\\u0000"}'
+
 
 @pytest.fixture
 def runner(console: Console, ours: Tenant) -> RunnerClient:
@@ -121,6 +123,15 @@ def test_a_viewer_is_told_which_role_it_takes(background: Background, ours: Tena
         state(-1),
         state(lineage=""),
         state(resources="many"),
+        state(resources={}),
+        state(resources=[1]),
+        state(resources=[{"mode": "managed", "instances": []}]),
+        state(resources=[{"mode": "managed", "type": "a", "name": "b", "instances": 5}]),
+        state(resources=[{"mode": "managed", "type": "a", "name": "b", "instances": [{"attributes": [1]}]}]),
+        state(outputs=[1]),
+        state(outputs={"a": 1}),
+        state(lineage="a\0b"),
+        state(terraform_version=3),
         state()[:-20],
     ],
 )
@@ -245,7 +256,7 @@ def test_deleting_leaves_an_empty_state_and_the_history(person: StateClient, our
 
 
 def test_a_lock_document_that_is_none(person: StateClient) -> None:
-    for body in (b"[]", b"{", b'{"ID": ""}', b'{"ID": "' + b"x" * 101 + b'"}', b" " * 70_000):
+    for body in (b"[]", b"{", b'{"ID": ""}', b'{"ID": "' + b"x" * 101 + b'"}', NUL, b" " * 70_000):
         answer = person._http.request("LOCK", person.path, content=body)
         assert (answer.status_code, code_of(answer)) == (400, "invalid_message")
     assert not StateLock.objects.exists()

@@ -123,6 +123,7 @@ def test_the_api_tells_of_versions_and_lock_and_rolls_back(
     assert admin.post(f"{path}/1/roll-back", json=body).status_code == 423
     assert admin.post(f"{path}/unlock", json={"lock_id": lock_id}).json()["lock"] is None
     assert console.person(ours, "operator").post(f"{path}/1/roll-back", json=body).status_code == 403
+    assert admin.post(f"{path}/77/roll-back", json=body).status_code == 404
     rolled_back = admin.post(f"{path}/1/roll-back", json=body)
     assert rolled_back.status_code == 201
     assert rolled_back.json()["serial"] == 3
