@@ -28,6 +28,11 @@ def without_purpose(snapshot: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in snapshot.items() if key not in KEYS}
 
 
+def purpose_of(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """What the snapshot says of it; empty for a plan of the Spec as it is."""
+    return {key: snapshot[key] for key in KEYS if key in snapshot}
+
+
 def is_destroy(snapshot: dict[str, Any]) -> bool:
     return snapshot.get("destroy") is True
 

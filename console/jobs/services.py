@@ -86,7 +86,9 @@ def request_job(
     `require` refuses by raising. A repeat of a request that was accepted is not asked again.
     """
     document = current_document(spec) if snapshot is None else snapshot
-    request_sha256 = _request_digest(spec=spec, type=type, plan_id=plan_id, retry_of=retry_of)
+    request_sha256 = _request_digest(
+        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, meant=purpose.purpose_of(document)
+    )
     repeated = _repeated(spec.organization_id, idempotency_key, request_sha256)
     if repeated is not None:
         return repeated
@@ -236,11 +238,13 @@ def _snapshot_to_plan(
     return purpose.to_look_at(current_document(spec, chosen), revision=revision)
 
 
-def _request_digest(*, spec: Spec, type: JobType, plan_id: UUID | None, retry_of: Job | None) -> str:
+def _request_digest(
+    *, spec: Spec, type: JobType, plan_id: UUID | None, retry_of: Job | None, meant: dict[str, Any]
+) -> str:
     """What a repeated Idempotency-Key must ask for again."""
     retried = str(retry_of.pk) if retry_of else ""
     asked = {"spec": str(spec.pk), "type": type, "plan": str(plan_id or ""), "retry_of": retried}
-    return snapshot_hash(asked)
+    return snapshot_hash({**asked, **meant})
 
 
 def _actor(person: User | None) -> queue.Actor:

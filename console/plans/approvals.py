@@ -58,20 +58,24 @@ def approval_standing(plan: Plan) -> ApprovalStanding:
     )
 
 
-def require_approvals(plan: Plan) -> None:
-    """Refuse while people are missing who said yes to exactly this plan."""
-    if not approvals_needed(plan):
+def require_approvals(plan: Plan, *, applied_by: User | None) -> None:
+    """Refuse while people are missing who said yes to exactly this plan.
+
+    Of a plan that Slipway asked for itself, whoever applies it is the requester; their own yes does not
+    count.
+    """
+    needed = approvals_needed(plan)
+    if not needed:
         return
-    standing = approval_standing(plan)
-    if standing.missing:
-        asked = plan.job.requested_by
+    asked = plan.job.requested_by or applied_by
+    given = [one for one in approval_standing(plan).given if one.approved_by != asked]
+    if len(given) < needed:
         who = f"An operator other than {asked}" if asked else "An operator"
         raise GateClosed(
-            f"Plan {plan.number} has {len(standing.given)} of {standing.needed} approvals. "
-            f"{who} can approve it.",
+            f"Plan {plan.number} has {len(given)} of {needed} approvals. {who} can approve it.",
             gate="approval",
-            approvals_given=len(standing.given),
-            approvals_needed=standing.needed,
+            approvals_given=len(given),
+            approvals_needed=needed,
         )
 
 

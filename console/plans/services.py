@@ -83,7 +83,7 @@ def request_deploy(
     """Queue the apply of exactly the plan that was reviewed; of a plan to destroy, the DESTROY."""
 
     def require() -> None:
-        require_applicable(plan)
+        require_applicable(plan, applied_by=requested_by)
         require_confirmation(plan, confirmation)
 
     with transaction.atomic():
@@ -173,10 +173,10 @@ def spend(job: Job) -> None:
     if not plan.destroy:
         require_unexpired(plan.spec)
     require_fresh(plan)
-    require_approvals(plan)
+    require_approvals(plan, applied_by=job.requested_by)
 
 
-def require_applicable(plan: Plan) -> None:
+def require_applicable(plan: Plan, *, applied_by: User | None) -> None:
     """Everything that a plan must be before it is applied, and that no confirmation can replace."""
     require_unspent(plan)
     require_not_speculative(plan)
@@ -185,7 +185,7 @@ def require_applicable(plan: Plan) -> None:
         require_unexpired(plan.spec)
     require_fresh(plan)
     require_identity(spec=plan.spec, snapshot=plan.job.config_snapshot)
-    require_approvals(plan)
+    require_approvals(plan, applied_by=applied_by)
 
 
 def require_unspent(plan: Plan) -> None:
@@ -220,10 +220,10 @@ def require_fresh(plan: Plan) -> None:
         )
 
 
-def refusal_of(plan: Plan) -> SlipwayError | None:
+def refusal_of(plan: Plan, *, applied_by: User | None = None) -> SlipwayError | None:
     """What would be refused now if somebody applied the plan, confirmation aside."""
     try:
-        require_applicable(plan)
+        require_applicable(plan, applied_by=applied_by)
     except SlipwayError as refusal:
         return refusal
     return None

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
+from console.accounts.models import User
 from console.jobs.access import job_to_view
 from console.jobs.identity_lifetime import lifetime_warning
 from console.jobs.purpose import is_refresh_only, revision_looked_at
@@ -60,7 +61,7 @@ def plan(request: PageRequest, org: str, spec: str, number: int) -> HttpResponse
     if is_fragment(request) and wanted.start:
         context = {"review": review_of(shown, wanted), "plan": shown, "spec": shown.spec}
         return render(request, "plans/_changes.html", context)
-    context = _standing(shown)
+    context = _standing(shown, request.user)
     if not (is_fragment(request) and request.htmx.target == "plan-live"):
         context |= {"review": review_of(shown, wanted), "drift": drift_of(shown)}
     return render(request, "plans/plan.html", context)
@@ -84,7 +85,7 @@ def job_graph(request: PageRequest, org: str, number: int) -> HttpResponse:
     return render(request, "plans/_graph.html", {"graph": drawing})
 
 
-def _standing(shown: Plan) -> dict[str, Any]:
+def _standing(shown: Plan, reader: User) -> dict[str, Any]:
     """What decides whether the plan can be applied now."""
     staleness = remember_staleness(shown)
     return {
@@ -93,7 +94,7 @@ def _standing(shown: Plan) -> dict[str, Any]:
         "staleness": None if shown.spent_by or shown.speculative else staleness,
         "approvals": approval_standing(shown),
         "guard": guard_reasons(shown),
-        "refusal": services.refusal_of(shown),
+        "refusal": services.refusal_of(shown, applied_by=reader),
         "revision_looked_at": revision_looked_at(shown.job.config_snapshot),
         "refresh_only": is_refresh_only(shown.job.config_snapshot),
         "cost": cost_of(shown),

@@ -95,11 +95,16 @@ def test_what_is_protected_is_only_planned_and_then_needs_its_approvals(
     gone = document(resource("terraform_data.one", "delete"))
     plan = plan_made_by(console, ours, job, json=gone, lineage="3f9f2c1e-lineage", serial=1)
     assert Job.objects.filter(spec=spec).count() == 1, "a plan to destroy is never applied by itself"
-    answer = console.person(ours, "operator").post(
-        f"/api/plans/{plan.pk}/deploy", json={"confirmation": spec.name}
-    )
+    operator, other = (console.person(ours, role) for role in ("operator", "second_operator"))
+    deploy, approve = f"/api/plans/{plan.pk}/deploy", f"/api/plans/{plan.pk}/approvals"
+    # Nobody asked for this plan, so whoever applies it is the requester: their own yes is not enough.
+    assert operator.post(approve).status_code == 201
+    answer = operator.post(deploy, json={"confirmation": spec.name})
     assert code_of(answer) == "gate_closed"
-    assert answer.json()["detail"] == "Plan 1 has 0 of 1 approvals. An operator can approve it."
+    assert answer.json()["detail"] == (
+        "Plan 1 has 0 of 1 approvals. An operator other than ours-operator can approve it."
+    )
+    assert other.post(deploy, json={"confirmation": spec.name}).status_code == 202, "two people agree"
 
 
 def test_of_two_janitors_one_acts(ours: Tenant) -> None:

@@ -66,6 +66,10 @@ def test_the_same_key_for_another_request_is_refused(operator: Http, ours: Tenan
     ask(operator, ours, key="one")
     answer = ask(operator, ours, key="one", type="DESTROY", confirmation="network")
     assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch")
+    answer = ask(operator, ours, key="one", destroy="true")
+    assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch"), (
+        "a plan for another purpose"
+    )
     assert Job.objects.count() == 1
 
 
