@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
@@ -20,6 +20,7 @@ from runner.protocol import OWN_FILES, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 from specs.expressions import references
 from specs.modules import ModuleReader
 from specs.terraform_types import ANY, NotAType, TerraformType, mismatch, parse_type
+from specs.value_files import FileValue, is_value_file, values_in
 
 MAX_FILES = 500
 MAX_TOTAL_BYTES = 5 * 1024 * 1024
@@ -50,6 +51,8 @@ class Variable:
     sensitive: bool
     file: str
     line: int
+    #: Which file of values the default is from, where one overrides the declaration's own.
+    given_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,11 @@ def read_variables(files: Mapping[str, str]) -> Configuration:
 def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
     check_paths(dict(files))
     root = {path: text for path, text in files if _is_root(path)}
-    if sum(len(text.encode()) for text in root.values()) > MAX_PARSED_BYTES:
+    given = {path: text for path, text in files if is_value_file(path)}
+    if sum(len(text.encode()) for text in (*root.values(), *given.values())) > MAX_PARSED_BYTES:
         raise BadInput(
-            f"The .tf files at the top have more than {MAX_PARSED_BYTES // 1024} KiB. Make modules of parts.",
+            f"The .tf and .tfvars files at the top have more than {MAX_PARSED_BYTES // 1024} KiB. Make "
+            "modules of parts.",
             field="source.files",
         )
     if not root:
@@ -95,7 +100,7 @@ def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
     parsed = {path: (text, _parse(path, text)) for path, text in root.items()}
     _require_no_cycle(parsed)
     ModuleReader(dict(files), _parse, MAX_PARSED_BYTES).check(parsed)
-    return Configuration(_variables(parsed))
+    return Configuration(_with_values(_variables(parsed), values_in(given, _parse)))
 
 
 def check_paths(files: Mapping[str, str]) -> None:
@@ -252,20 +257,43 @@ def _labelled(blocks: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _variables(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
-    for path, (text, document) in parsed.items():
+    blocks: dict[str, dict[str, Any]] = {}
+    for path in sorted(parsed, key=_is_override):  # stable: otherwise as they come
+        text, document = parsed[path]
         lines = _variable_lines(text)
         for name, block in _labelled(document.get("variable", [])):
-            variable = _variable(name, block, path, lines.get(name, 1))
-            if first := found.get(name):
-                raise BadInput(
-                    f"{path}, line {variable.line}: variable {name!r} is declared in {first.file} already. "
-                    "Remove one of them.",
-                    field="source.files",
-                    file=path,
-                    line=variable.line,
-                )
-            found[name] = variable
+            line, first = lines.get(name, 1), found.get(name)
+            if first and not _is_override(path):
+                raise _declared_twice(name, path, line, first)
+            blocks[name] = {**blocks.get(name, {}), **block}
+            place = (first.file, first.line) if first else (path, line)
+            found[name] = _variable(name, blocks[name], *place)
     return found
+
+
+def _is_override(path: str) -> bool:
+    """Terraform merges what such a file says into what the others declare."""
+    name = path.removesuffix(".json").removesuffix(".tf")
+    return name == "override" or name.endswith("_override")
+
+
+def _declared_twice(name: str, path: str, line: int, first: Variable) -> BadInput:
+    return BadInput(
+        f"{path}, line {line}: variable {name!r} is declared in {first.file} already. Remove one of them.",
+        field="source.files",
+        file=path,
+        line=line,
+    )
+
+
+def _with_values(variables: dict[str, Variable], given: Mapping[str, FileValue]) -> dict[str, Variable]:
+    """The variables with what files of values say in place of their defaults. Unknown names only warn."""
+    for name in variables.keys() & given.keys():
+        value, file = given[name].value, given[name].file
+        if _is_literal(value) and (wrong := mismatch(variables[name].type, value, name)):
+            raise BadInput(f"{file}: variable {wrong}. Correct it.", field="source.files", file=file)
+        variables[name] = replace(variables[name], default=value, required=False, given_in=file)
+    return variables
 
 
 def _variable(name: str, block: dict[str, Any], path: str, line: int) -> Variable:

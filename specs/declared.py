@@ -10,7 +10,7 @@ from specs.models import ReadConfiguration
 from specs.snapshot import canonical
 
 #: Counted up when the reader learns to read more: what was kept before is then read anew.
-READER = 1
+READER = 2
 
 
 def declared_by(document: dict[str, Any]) -> Configuration:

@@ -16,7 +16,7 @@ from dulwich.object_store import MemoryObjectStore, iter_tree_contents
 from dulwich.objects import Commit, ObjectID, Tag
 from dulwich.refs import Ref
 from dulwich.repo import MemoryRepo
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, MaxRetryError
 
 from console.errors import BadInput
 from runner.protocol import git_login
@@ -160,6 +160,8 @@ def _files(store: MemoryObjectStore, commit: Commit, folder: str) -> dict[str, s
     size = 0
     for entry in iter_tree_contents(store, commit.tree):
         path = (entry.path or b"").decode("utf-8", "replace")
+        if entry.mode == LINK:
+            raise _link(path)
         if not path.startswith(prefix) or entry.mode not in REGULAR_FILES or entry.sha is None:
             continue
         content = store[entry.sha].as_raw_string()
@@ -202,6 +204,8 @@ def _speak(source: GitSource, say: Callable[[HttpGitClient, bytes], Answer]) -> 
         raise _refused(
             f"one commit of the repository is larger than {MAX_OBJECT_BYTES // 1024 // 1024} MiB"
         ) from error
+    except MaxRetryError as error:
+        raise _refused(f"{parts.netloc} does not answer; look at the address, or try again later") from error
     except (GitProtocolError, HTTPError, OSError, KeyError, AddressRefused, NotAPack) as error:
         raise _refused(f"it cannot be read: {error}") from error
     finally:
@@ -211,6 +215,15 @@ def _speak(source: GitSource, say: Callable[[HttpGitClient, bytes], Answer]) -> 
 def _no_entry(*, has_token: bool) -> BadInput:
     said = "does not take this token" if has_token else "asks for a sign-in"
     return BadInput(f"The Git host {said}. Give a token that may read the repository.", field="source.token")
+
+
+def _link(path: str) -> BadInput:
+    """Wherever it is: a runner has the whole repository, and makes no links."""
+    return BadInput(
+        f"{path!r} in the repository is a link. Only ordinary files are used: put a copy in its place.",
+        field="source.path",
+        file=path,
+    )
 
 
 def _no_commit(commit: str) -> BadInput:

@@ -241,10 +241,17 @@ def _undecided(variable: Variable) -> Effective:
         category="variables",
         value=None if variable.sensitive else variable.default,
         sensitive=variable.sensitive,
-        origin=NOWHERE if variable.required else DEFAULT,
+        origin=_where(variable),
         overrides=(),
         declared=variable,
     )
+
+
+def _where(variable: Variable) -> str:
+    """Where the configuration itself has the value from."""
+    if variable.required:
+        return NOWHERE
+    return f"file {variable.given_in}" if variable.given_in else DEFAULT
 
 
 def _decided(layer: Bundle, category: str, name: str, *, origin: str, before: Effective | None) -> Effective:

@@ -85,7 +85,45 @@ def test_the_quick_way_finds_the_same_variables_of_a_blueprint(blueprint: Any) -
     assert list(read_variables(blueprint.files).variables) == list(blueprint.variables)
 
 
+DECLARED = """variable "size" {
+  type = number
+}
+variable "zone" {
+  type    = string
+  default = "a"
+}
+"""
+
+
+def test_files_of_values_count_in_terraforms_own_order() -> None:
+    files = {
+        "main.tf": DECLARED,
+        "terraform.tfvars": "size = 1\n",
+        "b.auto.tfvars": "size = 3\nelsewhere = 1\n",
+        "a.auto.tfvars.json": '{"size": 2, "zone": "b"}',
+        "module/c.auto.tfvars": "size = 4\n",
+        "prod.tfvars": "size = 5\n",
+    }
+    size, zone = read_configuration(files).variables.values()
+    assert (size.default, size.required, size.given_in) == (3, False, "b.auto.tfvars")
+    assert (zone.default, zone.given_in, zone.file) == ("b", "a.auto.tfvars.json", "main.tf")
+
+
+def test_an_override_file_changes_a_declaration() -> None:
+    override = 'variable "zone" {\n  default = "c"\n}\n'
+    _, zone = read_configuration({"a_override.tf": override, "main.tf": DECLARED}).variables.values()
+    assert (str(zone.type), zone.default, zone.file, zone.line) == ("string", "c", "main.tf", 4)
+
+
 BAD_FILES = {
+    "a file of values that does not parse": (
+        {"main.tf": DECLARED, "terraform.tfvars": "\nsize = = 1\n"},
+        ("terraform.tfvars", 2, "look at column"),
+    ),
+    "a file of values of another type": (
+        {"main.tf": DECLARED, "x.auto.tfvars": 'size = "big"\n'},
+        ("x.auto.tfvars", None, "expected number, got string"),
+    ),
     "a brace that is missing": (
         {"main.tf": 'locals {\n  a = 1\n}\n\nresource "terraform_data" "x" {\n  input = 1\n'},
         ("main.tf", 6, "is not closed"),

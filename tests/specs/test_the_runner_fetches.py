@@ -6,9 +6,11 @@ import pytest
 from dulwich import porcelain
 from dulwich.repo import Repo
 
+from console.errors import BadInput
 from runner import git
 from runner.git import fetch_files
 from runner.outcome import StepFailed
+from specs.git import GitSource, read_files
 from tests.git_host import AUTHOR, Repository
 
 
@@ -45,10 +47,13 @@ def test_what_cannot_be_fetched_is_said(repository: Repository, monkeypatch: pyt
         fetch_files(url=repository.url, commit=commit)
 
 
-def test_a_link_is_refused(repository: Repository) -> None:
+def test_a_link_is_refused_at_the_door_and_by_the_runner(repository: Repository) -> None:
+    repository.commit({"env/main.tf": "locals {}\n"})
     (repository.folder / "main.tf").symlink_to("/etc/passwd")
     with Repo(str(repository.folder)) as opened:
         porcelain.add(opened, [str(repository.folder / "main.tf")])
         commit = porcelain.commit(opened, b"link", author=AUTHOR, committer=AUTHOR, sign=False).decode()
     with pytest.raises(StepFailed, match=r"'main\.tf' is a link"):
         fetch_files(url=repository.url, commit=commit)
+    with pytest.raises(BadInput, match=r"'main\.tf' in the repository is a link"):
+        read_files(GitSource(repository.url, "main", "env"), commit)

@@ -55,6 +55,19 @@ def test_every_variable_is_shown_with_where_its_value_comes_from(console: Consol
     assert (found["elsewhere"]["used"], found["size"]["used"]) == (False, True)
 
 
+def test_a_file_of_values_is_a_place_that_values_come_from(console: Console, ours: Tenant) -> None:
+    admin = console.person(ours, "admin")
+    files = {"main.tf": 'variable "name" {\n  type = string\n}\n', "team.auto.tfvars": 'name = "harbour"\n'}
+    spec = new_spec(admin, ours, source={"kind": "inline", "files": files})
+    name = shown(admin, spec)["name"]
+    assert (name["value"], name["origin"]) == ("harbour", "file team.auto.tfvars")
+    asked = admin.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
+    assert asked.status_code == 202, "it lacks no value"
+    admin.put(address(spec, "/variables/name"), json={"value": "quay"})
+    name = shown(admin, spec)["name"]
+    assert (name["value"], name["overrides"]) == ("quay", ["file team.auto.tfvars"])
+
+
 def test_a_job_carries_what_the_page_shows(console: Console, ours: Tenant) -> None:
     admin = console.person(ours, "admin")
     spec = new_spec(admin, ours, sensitive_variables={"password": SECRET})
