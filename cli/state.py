@@ -86,13 +86,10 @@ def check_plan(console: Console, target: dict[str, Any], *, timeout: float) -> i
             f"The state is there, but it could not be checked: the plan ended {job['status']}: "
             f"{job.get('error_message')}. Plan again before you apply anything."
         )
-    changes = {
-        name: count for name, count in ((job.get("result") or {}).get("summary") or {}).items() if count
-    }
-    if not changes:
+    told = console.changes_of(job)
+    if not told:
         _say("A plan of it is empty: the state and the Spec say the same.")
         return 0
-    told = ", ".join(f"{count} to {name}" for name, count in changes.items())
     _say(
         f"A plan of it is NOT empty: {told}. The Spec does not describe what is there. Nothing was changed; "
         "read the plan, and correct the Spec before you apply anything."
@@ -123,7 +120,7 @@ def read_with_terraform(options: argparse.Namespace) -> bytes:
 def checked(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body or b"null")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MigrationRefused(f"What is there is not Terraform state: {error}.") from error
     if not isinstance(document, dict) or "serial" not in document or "lineage" not in document:
         raise MigrationRefused("There is no state there: look at the backend's settings once more.")
@@ -191,6 +188,15 @@ class Console:
             time.sleep(POLL_SECONDS)
             job = self._json("GET", f"/api/jobs/{job['id']}")
         return job
+
+    def changes_of(self, job: dict[str, Any]) -> str:
+        """What a plan would change, in words; empty for an empty plan."""
+        result = job.get("result") or {}
+        told = [f"{count} to {name}" for name, count in (result.get("summary") or {}).items() if count]
+        outputs = self._json("GET", f"/api/plans/{result['plan_id']}")["output_changes"]
+        if outputs:
+            told.append(f"{len(outputs)} of the outputs to change")
+        return ", ".join(told)
 
     def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         answer = self.http.request(

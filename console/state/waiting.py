@@ -19,7 +19,7 @@ def why_locked(job: Job) -> Waiting | None:
     if held is None or _is_its_own(job, held):
         return None
     reason = (
-        f"The state is locked by {holder_name(held)} of {held.spec.name} since "
+        f"The state of {held.spec.name} is locked by {holder_name(held)} since "
         f"{held.locked_at:%Y-%m-%d %H:%M:%S} UTC, for {operation_of(held)}."
     )
     if held in abandoned_locks():

@@ -134,7 +134,7 @@ def test_from_a_local_file_whose_plan_is_not_empty(
         str(file),
     )
     assert taken.returncode == 1, taken.stdout + taken.stderr
-    assert "NOT empty: 4 to add" in taken.stdout
+    assert "NOT empty: 4 to add, 2 of the outputs to change." in taken.stdout
     assert StateVersion.objects.get(spec=project.spec).serial == 4
 
 
@@ -150,6 +150,8 @@ def test_each_refusal_says_what_to_do(served: str, ours: Tenant, project: Projec
 
     assert "cannot be read" in said(*local)
     file.write_text("not state")
+    assert "not Terraform state" in said(*local)
+    file.write_text("[" * 100_000)
     assert "not Terraform state" in said(*local)
     file.write_bytes(state(4))
     assert "unknown, expired or revoked" in said(*local, token="slu_" + "x" * 43)
