@@ -88,7 +88,7 @@ def test_an_interrupted_apply_keeps_its_lock_and_a_refresh_only_plan_is_queued(
     assert zombie.unlock(held.lock_id).status_code == 401
     waiting = why_waiting(plan)
     assert waiting is not None
-    assert f"locked by DESTROY #{job.number} on runner eu-1 of network since" in waiting.reason
+    assert f"state of network is locked by DESTROY #{job.number} on runner eu-1 since" in waiting.reason
     assert "force-unlock" in waiting.remedy
 
 
@@ -141,7 +141,7 @@ def test_a_persons_lock_is_never_released_by_itself(background: Background, ours
     assert release_abandoned_locks() == 0
     waiting = why_waiting(ours.request())
     assert waiting is not None
-    assert "locked by ours-operator (me@laptop) of network since" in waiting.reason
+    assert "state of network is locked by ours-operator (me@laptop) since" in waiting.reason
 
 
 def test_a_job_that_holds_the_lock_itself_does_not_wait_for_it(
