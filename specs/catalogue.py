@@ -32,6 +32,7 @@ PHASES = frozenset(
 )
 ADDRESS = re.compile(r"^[A-Za-z_][\w.\[\]\"-]{0,199}$")
 MAX_ADDRESSES = 20
+MAX_META_CHARS = 64 * 1024
 #: Of an own blueprint's folder, what becomes the files of a spec.
 KEPT_ENDINGS = (".tf", ".tf.json", ".tftpl", ".tpl", ".json", ".yaml", ".yml", ".sh", ".tfvars")
 
@@ -145,12 +146,7 @@ def _is_kept(path: str) -> bool:
 
 def _meta(text: str) -> dict[str, Any]:
     """What `blueprint.yaml` says, in the one shape that the form reads."""
-    try:
-        meta = yaml.safe_load(text) if text else {}
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 1
-        raise _bad_meta(f"line {line}: this is not YAML", line=line) from error
+    meta = _yaml(text) if text else {}
     if not isinstance(meta, dict):
         raise _bad_meta("expected title, description, variables and components at the top")
     variables, components = meta.get("variables") or {}, meta.get("components") or {}
@@ -168,6 +164,22 @@ def _meta(text: str) -> dict[str, Any]:
     }
     check_storable(kept, field="blueprint.yaml")
     return kept
+
+
+def _yaml(text: str) -> Any:
+    """Without aliases: a few of aliases in each other become gigabytes as soon as anybody writes them out."""
+    if len(text) > MAX_META_CHARS:
+        raise _bad_meta(f"it has more than {MAX_META_CHARS // 1024} KiB")
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise _bad_meta("it has an alias (*name): write the value out")
+        return yaml.safe_load(text)
+    except RecursionError as error:
+        raise _bad_meta("it is nested too deeply to be read") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a day that is none
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        raise _bad_meta(f"line {line}: this is not YAML", line=line) from error
 
 
 def _last_step(said: Any) -> dict[str, Any]:
@@ -192,7 +204,11 @@ def _presented(variable: dict[str, Any]) -> dict[str, Any]:
     """What the form uses beside the configuration itself; the rest is read from the .tf files."""
     kept = {key: str(variable[key])[:200] for key in ("group", "picker") if key in variable}
     choices = variable.get("choices")
-    return kept | ({"choices": choices} if isinstance(choices, list) else {})
+    if choices is None:
+        return kept
+    if not isinstance(choices, list) or not all(isinstance(one, str | int | float) for one in choices):
+        raise _bad_meta("choices: expected a list of texts, numbers or true and false")
+    return {**kept, "choices": choices}
 
 
 def _bad_meta(what: str, line: int = 1) -> BadInput:

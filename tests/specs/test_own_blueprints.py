@@ -82,6 +82,22 @@ def test_it_is_read_again_on_request_and_specs_stay_as_they_are(
     assert [one.action for one in actions] == ["blueprint.added", "blueprint.refreshed", "blueprint.removed"]
 
 
+def laughs() -> str:
+    """Nine lines that become a billion words when they are written out."""
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    return "\n".join(["a0: &a0 ha", *lines, "title: *a8"])
+
+
+BAD_META = {
+    "aliases in aliases": laughs(),
+    "nesting without end": "a: " + "[" * 5_000,
+    "a day as a choice": "variables: {size: {choices: [2026-01-01]}}",
+    "a day that is none": "title: 2026-13-45",
+    "choices that are none": "variables: {size: {choices: {a: 1}}}",
+    "too much": "title: " + "x" * 70_000,
+}
+
+
 def test_bad_ones_are_refused(console: Console, ours: Tenant, repository: Repository) -> None:
     repository.commit(
         {**IN_FOLDER, "bad/main.tf": "locals {\n", "odd/main.tf": "", "odd/blueprint.yaml": "a: [\n"}
@@ -104,6 +120,10 @@ def test_bad_ones_are_refused(console: Console, ours: Tenant, repository: Reposi
         True,
     )
     assert add(admin, ours, repository, path="list").status_code == 400
+    for what, text in BAD_META.items():
+        repository.commit({"list/blueprint.yaml": text})
+        refused = add(admin, ours, repository, path="list")
+        assert (refused.status_code, refused.json().get("file")) == (400, "blueprint.yaml"), what
     assert refusal(add(admin, ours, repository, name="demo"))[:2] == (409, "name")
     assert add(admin, ours, repository, name="Bad Name").status_code == 400
     assert OwnBlueprint.objects.count() == 0
