@@ -12,6 +12,7 @@ from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
 from specs.configuration import read_configuration
 from specs.document import (
+    MAX_DEPTH,
     Blueprint,
     blueprints,
     check_storable,
@@ -167,19 +168,26 @@ def _meta(text: str) -> dict[str, Any]:
 
 
 def _yaml(text: str) -> Any:
-    """Without aliases: a few of aliases in each other become gigabytes as soon as anybody writes them out."""
     if len(text) > MAX_META_CHARS:
         raise _bad_meta(f"it has more than {MAX_META_CHARS // 1024} KiB")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise _bad_meta("it has an alias (*name): write the value out")
+        _require_plain(text)
         return yaml.safe_load(text)
-    except RecursionError as error:
-        raise _bad_meta("it is nested too deeply to be read") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a day that is none
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         raise _bad_meta(f"line {line}: this is not YAML", line=line) from error
+
+
+def _require_plain(text: str) -> None:
+    """Aliases in aliases become gigabytes when written out, and deep nesting takes the reader minutes."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise _bad_meta("it has an alias (*name): write the value out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _bad_meta(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def _last_step(said: Any) -> dict[str, Any]:
