@@ -11,13 +11,12 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Any
 
-import hcl2
-from hcl2.utils import SerializationOptions
 from lark.exceptions import UnexpectedInput
 
 from console.errors import BadInput
 from runner.protocol import OWN_FILES, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 from specs.expressions import references
+from specs.hcl import read_hcl
 from specs.modules import ModuleReader
 from specs.terraform_types import ANY, NotAType, TerraformType, mismatch, parse_type
 from specs.value_files import FileValue, is_value_file, values_in
@@ -33,10 +32,6 @@ MAX_PATH_CHARS = 200
 DECLARATION = re.compile(r'^[ \t]*(?:variable\b|"variable"[ \t]*:)', re.MULTILINE)
 #: Where variables are declared, by name: as a block, or as a key in JSON.
 VARIABLE_LINE = re.compile(r'^[ \t]*(?:variable[ \t]+"?([\w-]+)|"([\w-]+)"[ \t]*:)', re.MULTILINE)
-
-_OPTIONS = SerializationOptions(
-    explicit_blocks=False, strip_string_quotes=True, preserve_heredocs=False, with_comments=False
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +174,7 @@ def _is_path(path: str) -> bool:
 @lru_cache(maxsize=1_024)
 def _parse(path: str, text: str) -> dict[str, Any]:
     try:
-        document = json.loads(text) if path.endswith(".json") else _parse_hcl(text)
+        document = json.loads(text) if path.endswith(".json") else read_hcl(text)
     except UnexpectedInput as error:
         raise _not_hcl(path, text, error) from error
     except RecursionError as error:
@@ -201,10 +196,6 @@ def _parse(path: str, text: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise BadInput(f"{path}: expected an object at the top.", field="source.files", file=path, line=1)
     return document
-
-
-def _parse_hcl(text: str) -> Any:
-    return hcl2.loads(text.removeprefix("\ufeff") + "\n", serialization_options=_OPTIONS)
 
 
 def _not_hcl(path: str, text: str, error: UnexpectedInput) -> BadInput:

@@ -130,6 +130,14 @@ BAD_FILES = {
     ),
     "an operator too many": ({"main.tf": "locals {\n  a = = 1\n}\n"}, ("main.tf", 2, "look at column")),
     "a quote that is missing": ({"main.tf": 'locals {\n  a = "x\n}\n'}, ("main.tf", 2, "quote")),
+    "a directive without its end": (
+        {"main.tf": 'locals {\n  a = "%{ if true }x"\n}\n'},
+        ("main.tf", 2, "Unterminated template if"),
+    ),
+    "conditions without end": (
+        {"main.tf": "locals {\n  a = " + "true ? 1 : " * 3_000 + "2\n}\n"},
+        ("main.tf", 1, "nested"),
+    ),
     "bad JSON": ({"main.tf.json": '{\n "variable": {},\n oops}'}, ("main.tf.json", 3, "Correct it")),
     "JSON that is no object": ({"main.tf.json": "[1]"}, ("main.tf.json", 1, "expected an object")),
     "a type that is none": (
@@ -243,6 +251,25 @@ def test_what_only_looks_like_a_circle_is_none() -> None:
 def test_a_reference_inside_quotes_inside_code_counts() -> None:
     text = 'locals {\n  a = "${upper("x ${local.b}")}"\n  b = { (local.a) = 1 }\n}\n'
     assert "local.a → local.b → local.a" in str(refusal_of({"main.tf": text}))
+
+
+VALID = {
+    "a number in a for": "[for x in local.y : 1]",
+    "a number in a for in a for": "{ for x in local.y : x => [for z in x : 2] }",
+    "a for in a text": '"${join(",", [for x in local.y : 3])}"',
+    "spaces taken off": '"a ${~ local.y ~} b"',
+    "a directive": '"%{~ for x in local.y ~}${x}%{ endfor }"',
+    "a splat": "local.y[*].name",
+    "a function of a provider": "provider::aws::arn_parse(local.y)",
+    "a condition over lines": "(\n    local.y\n    ? 1 : 2\n  )",
+}
+
+
+@pytest.mark.parametrize("expression", VALID.values(), ids=VALID)
+def test_what_terraform_takes_is_read_and_its_references_are_seen(expression: str) -> None:
+    read_configuration({"main.tf": f"locals {{\n  a = {expression}\n  y = []\n}}\n"})
+    circle = refusal_of({"main.tf": f"locals {{\n  a = {expression}\n  y = [local.a]\n}}\n"})
+    assert "local.a → local.y → local.a" in str(circle)
 
 
 def test_modules_elsewhere_are_left_to_terraform() -> None:
