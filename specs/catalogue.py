@@ -210,7 +210,7 @@ def _last_step(said: Any) -> dict[str, Any]:
 
 def _presented(variable: dict[str, Any]) -> dict[str, Any]:
     """What the form uses beside the configuration itself; the rest is read from the .tf files."""
-    kept = {key: str(variable[key])[:200] for key in ("group", "picker") if key in variable}
+    kept: dict[str, Any] = {key: str(variable[key])[:200] for key in ("group", "picker") if key in variable}
     choices = variable.get("choices")
     if choices is None:
         return kept

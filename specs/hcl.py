@@ -30,7 +30,7 @@ def read_hcl(text: str) -> dict[str, Any]:
     except VisitError as error:
         if isinstance(error.orig_exc, RecursionError):
             raise error.orig_exc from error
-        raise NotHcl(str(error.orig_exc), getattr(error.obj.meta, "line", 1)) from error
+        raise NotHcl(str(error.orig_exc), getattr(getattr(error.obj, "meta", None), "line", 1)) from error
     return _body(tree.body, text)
 
 
