@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import hcl2
@@ -12,6 +13,10 @@ from lark.exceptions import UnexpectedInput, VisitError
 _OPTIONS = SerializationOptions(
     explicit_blocks=False, strip_string_quotes=True, preserve_heredocs=False, with_comments=False
 )
+
+
+#: A value that is a heredoc and nothing else.
+HEREDOC = re.compile(r"<<(?P<trim>-?)(?P<end>[\w-]+)\r?\n(?P<lines>(?:.*\n)*?)[ \t]*(?P=end)")
 
 
 class NotHcl(ValueError):
@@ -64,11 +69,26 @@ def _labelled(labels: list[str], body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(expression: Any, text: str) -> Any:
+    written = text[expression._meta.start_pos : expression._meta.end_pos]
+    if (lines := _heredoc(written)) is not None:
+        return lines
     try:
         return expression.serialize(_OPTIONS)
     except (TypeError, RuntimeError) as error:
         if isinstance(error, RecursionError):
             raise
         # The library trips over some valid expressions, such as [for x in y : 1]. They are no literals.
-        place = expression._meta
-        return "${" + text[place.start_pos : place.end_pos] + "}"
+        return "${" + written + "}"
+
+
+def _heredoc(written: str) -> str | None:
+    """The lines of a heredoc, as Terraform has them: the library escapes quotes and drops the last end."""
+    found = HEREDOC.fullmatch(written.strip())
+    if found is None:
+        return None
+    lines = found["lines"].splitlines(keepends=True)
+    if found["trim"]:
+        indents = (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip())
+        indent = min(indents, default=0)
+        lines = [line[indent:] if line.strip() else line.lstrip(" \t") for line in lines]
+    return "".join(lines)

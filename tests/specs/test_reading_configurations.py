@@ -272,6 +272,13 @@ def test_what_terraform_takes_is_read_and_its_references_are_seen(expression: st
     assert "local.a → local.y → local.a" in str(circle)
 
 
+def test_a_heredoc_is_the_lines_that_it_has() -> None:
+    text = 'variable "v" {\n  default = <<-EOT\n    say "hi" \\d\n\n      in\n    EOT\n}\n'
+    assert read_configuration({"v.tf": text}).variables["v"].default == 'say "hi" \\d\n\n  in\n'
+    plain = text.replace("<<-", "<<").replace("    EOT", "EOT")
+    assert read_configuration({"v.tf": plain}).variables["v"].default.startswith('    say "hi"')
+
+
 def test_modules_elsewhere_are_left_to_terraform() -> None:
     sources = ("../beside", "hashicorp/consul/aws", "git::https://example.com/x.git", "./m", "./m/../m/")
     calls = "".join(f'module "m{n}" {{ source = "{source}" }}\n' for n, source in enumerate(sources))
