@@ -155,6 +155,9 @@ class PlanReference:
     state_lineage: str
     state_serial: int
     provider_lock: str = ""
+    #: The rest of the fingerprint; empty from a console that does not send it.
+    provider_lock_sha256: str = ""
+    terraform_version: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

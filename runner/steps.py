@@ -278,6 +278,7 @@ def check_plan(attempt: Attempt) -> None:
     reviewed = _reviewed_plan(attempt)
     if attempt.claim.snapshot_hash != reviewed.snapshot_hash:
         raise _stale("the configuration changed since")
+    _check_tools(attempt, reviewed)
     read_state(attempt)
     if attempt.state_lineage != reviewed.state_lineage:
         raise _stale("the state was replaced by another one since")
@@ -285,6 +286,16 @@ def check_plan(attempt: Attempt) -> None:
         raise _stale(
             f"the state changed since, from serial {reviewed.state_serial} to {attempt.state_serial}"
         )
+
+
+def _check_tools(attempt: Attempt, reviewed: PlanReference) -> None:
+    """Terraform takes a plan of its own version only, and would say so after the lock was taken."""
+    ours = attempt.equipment.terraform.label
+    if reviewed.terraform_version not in ("", ours):
+        raise _stale(f"it was made with Terraform {reviewed.terraform_version}, and this runner has {ours}")
+    lock_sha256 = hashlib.sha256(reviewed.provider_lock.encode()).hexdigest()
+    if reviewed.provider_lock_sha256 not in ("", lock_sha256):
+        raise _stale("the provider lock is not the one that was reviewed")
 
 
 def _reviewed_plan(attempt: Attempt) -> PlanReference:

@@ -43,5 +43,7 @@ def plan_reference(job: Any, claim_id: UUID) -> dict[str, Any]:
             state_lineage=job.plan.state_lineage,
             state_serial=job.plan.state_serial,
             provider_lock=job.plan.files.provider_lock,
+            provider_lock_sha256=job.plan.provider_lock_sha256,
+            terraform_version=job.plan.terraform_version,
         )
     }

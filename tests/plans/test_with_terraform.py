@@ -6,7 +6,6 @@ import signal
 from pathlib import Path
 
 from console.jobs.models import Job
-from console.jobs.selectors import active_job_of
 from console.jobs.services import request_plan, retry_job
 from console.plans.models import Plan
 from console.plans.services import approve_plan, request_deploy
@@ -54,8 +53,10 @@ def test_a_deploy_that_was_lost_part_way_is_retried_by_another_runner(
     assert (lost.status, lost.error_code) == ("FAILED", "runner_lost")
 
     start_runner(name="next")
-    # The console looks at what an interrupted apply left before anything else.
-    wait_until(lambda: active_job_of(project.spec) is None, seconds=40, what="the end of that look")
+    # The console looks at what an interrupted apply left, as soon as it has noted the loss.
+    looks = Job.objects.filter(spec=project.spec, type="PLAN", pk__gt=lost.pk)
+    wait_until(looks.exists, seconds=40, what="a look at what is left")
+    wait_for_end(looks.get())
     again = wait_for_end(retry_job(job=lost, requested_by=ours.operator))
     assert again.status == "SUCCESS", messages(again)
     assert again.result is not None

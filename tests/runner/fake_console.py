@@ -62,6 +62,8 @@ class FakePlan:
             state_lineage=self.fingerprint["state_lineage"],
             state_serial=self.fingerprint["state_serial"],
             provider_lock=self.lock,
+            provider_lock_sha256=self.fingerprint["provider_lock_sha256"],
+            terraform_version=self.fingerprint["terraform_version"],
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from runner.protocol import JobType
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
@@ -262,4 +264,25 @@ def test_a_configuration_that_changed_since_the_plan_is_refused(
     deploy = console.enqueue(JobType.DEPLOY, changed, variables=VARIABLES, plan=plan.uploaded)
     final = deploy.wait_for_end()
     assert (final.status, final.error_code) == ("FAILED", "plan_stale")
+    assert not console.states
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("terraform_version", "1.0.0", "it was made with Terraform 1.0.0, and this runner has"),
+        ("provider_lock_sha256", "f" * 64, "the provider lock is not the one that was reviewed"),
+    ],
+)
+def test_a_plan_of_other_tools_is_refused(
+    console: FakeConsole, runner: RunnerProcess, part: str, value: str, why: str
+) -> None:
+    plan = planned(console)
+    plan.wait_for_end()
+    assert plan.uploaded is not None
+    plan.uploaded.fingerprint[part] = value
+    deploy = console.enqueue(JobType.DEPLOY, FILES, variables=VARIABLES, plan=plan.uploaded)
+    final = deploy.wait_for_end()
+    assert (final.status, final.error_code) == ("FAILED", "plan_stale")
+    assert why in str(final.error_message)
     assert not console.states
