@@ -12,10 +12,8 @@ from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
 from specs.configuration import read_configuration
 from specs.document import (
-    MAX_DEPTH,
     Blueprint,
     blueprints,
-    check_storable,
     git_files,
     git_source,
     is_built_in,
@@ -23,6 +21,7 @@ from specs.document import (
 )
 from specs.git import checked_token, resolve
 from specs.models import OwnBlueprint
+from specs.storable import MAX_DEPTH, check_storable
 from specs.variables import keep_secret
 
 META_FILE = "blueprint.yaml"

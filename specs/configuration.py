@@ -18,6 +18,7 @@ from runner.protocol import OWN_FILES, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 from specs.expressions import references
 from specs.hcl import read_hcl
 from specs.modules import ModuleReader
+from specs.storable import check_storable, is_too_deep
 from specs.terraform_types import ANY, NotAType, TerraformType, mismatch, parse_type
 from specs.value_files import FileValue, is_value_file, values_in
 
@@ -178,12 +179,7 @@ def _parse(path: str, text: str) -> dict[str, Any]:
     except UnexpectedInput as error:
         raise _not_hcl(path, text, error) from error
     except RecursionError as error:
-        raise BadInput(
-            f"{path}: expressions are nested too deeply to be read. Split them up.",
-            field="source.files",
-            file=path,
-            line=1,
-        ) from error
+        raise _too_deep(path) from error
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         raise BadInput(
@@ -195,7 +191,27 @@ def _parse(path: str, text: str) -> dict[str, Any]:
         ) from error
     if not isinstance(document, dict):
         raise BadInput(f"{path}: expected an object at the top.", field="source.files", file=path, line=1)
+    if is_too_deep(document):
+        raise _too_deep(path)
+    _require_text(path, document if is_value_file(path) else document.get("variable"))
     return document
+
+
+def _require_text(path: str, declared: Any) -> None:
+    """Escapes such as \\u0000 are text in the file, and none once they are read: what is kept has none."""
+    try:
+        check_storable(declared, field="variable", any_number=True)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}", field="source.files", file=path, line=1) from error
+
+
+def _too_deep(path: str) -> BadInput:
+    return BadInput(
+        f"{path}: expressions are nested too deeply to be read. Split them up.",
+        field="source.files",
+        file=path,
+        line=1,
+    )
 
 
 def _not_hcl(path: str, text: str, error: UnexpectedInput) -> BadInput:

@@ -23,13 +23,12 @@ import yaml
 from console.errors import BadInput, NotFound
 from specs.configuration import Configuration, check_variables, read_configuration, read_variables
 from specs.git import GitSource, read_files, resolve
+from specs.storable import check_storable
 
 BLUEPRINTS = Path(__file__).parent / "blueprints"
 #: Which files of a blueprint's folder are Terraform's.
 TERRAFORM_FILES = ("*.tf", "*.tf.json", "*.tftpl")
 DOCUMENT_FORMAT = 1
-#: Deeper than any configuration is; what reads and writes JSON ends at about a thousand.
-MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,27 +156,6 @@ def check_values(document: dict[str, Any], *, declared: Configuration, may_lack_
         secret_names=frozenset(document.get("secrets", {}).get("variables", {})),
         may_lack_values=may_lack_values,
     )
-
-
-def check_storable(value: Any, *, field: str, depth: int = 0) -> None:
-    """Refuse what JSON lets through and the database does not: such characters, numbers and depths."""
-    if depth > MAX_DEPTH:
-        raise BadInput(f"{field}: is nested more than {MAX_DEPTH} levels deep.", field=field)
-    if isinstance(value, str) and not _is_text(value):
-        raise BadInput(f"{field}: has characters that are no text, such as NUL. Remove them.", field=field)
-    if isinstance(value, float) and value - value != 0:
-        raise BadInput(f"{field}: {value} is not a number.", field=field)
-    if isinstance(value, dict):
-        for key, item in value.items():
-            check_storable(key, field=field, depth=depth)
-            check_storable(item, field=f"{field}.{key}", depth=depth + 1)
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            check_storable(item, field=f"{field}[{index}]", depth=depth + 1)
-
-
-def _is_text(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _blueprint_source(blueprint: Blueprint) -> tuple[dict[str, Any], dict[str, str]]:

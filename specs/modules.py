@@ -11,6 +11,8 @@ from typing import Any
 
 from console.errors import BadInput
 
+#: More than anybody can follow, and less than would end this reader.
+MAX_NESTED = 50
 #: A module's files, parsed, by path: their text, and what is in it.
 Parsed = Mapping[str, tuple[str, dict[str, Any]]]
 
@@ -40,6 +42,8 @@ class ModuleReader:
         for call in _calls(parsed, folder):
             if call.folder in (*trail, folder):
                 raise _in_a_circle(call)
+            if len(trail) >= MAX_NESTED:
+                raise _refused(call, f"is nested more than {MAX_NESTED} modules deep. Call it further up")
             if call.folder not in self._seen:
                 called = self._parsed(call)
                 self.check(called, folder=call.folder, trail=(*trail, folder))

@@ -10,8 +10,8 @@ from console.audit.services import record
 from console.errors import BadInput, NotFound
 from console.live import topics
 from console.live.publish import publish_on_commit
-from specs.document import check_storable
 from specs.models import Spec, VariableSet
+from specs.storable import check_storable
 from specs.variables import Bundle, bundle_of, empty, set_plain, set_secret, without
 
 

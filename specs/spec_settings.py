@@ -13,8 +13,8 @@ from console.errors import BadInput
 from console.identities.access import identity_of
 from console.identities.models import CloudIdentity
 from runner.protocol import JobType
-from specs.document import check_storable
 from specs.models import Spec
+from specs.storable import check_storable
 
 SETTINGS = (
     "name", "environment", "description", "labels", "region", "identity", "terraform_version", "auto_apply",

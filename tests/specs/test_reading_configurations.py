@@ -139,6 +139,22 @@ BAD_FILES = {
         ("main.tf", 1, "nested"),
     ),
     "bad JSON": ({"main.tf.json": '{\n "variable": {},\n oops}'}, ("main.tf.json", 3, "Correct it")),
+    "a NUL that is written as an escape": (
+        {"v.tf": 'variable "v" {\n  default = "a\\u0000"\n}\n'},
+        ("v.tf", 1, "no text"),
+    ),
+    "half a character in JSON": (
+        {"v.tf.json": '{"variable": {"v": {"description": "\\ud800"}}}'},
+        ("v.tf.json", 1, "no text"),
+    ),
+    "no number in a file of values": (
+        {"main.tf": DECLARED, "x.auto.tfvars.json": '{"zone": [NaN]}'},
+        ("x.auto.tfvars.json", 1, "nan is not a number"),
+    ),
+    "JSON without end": (
+        {"main.tf.json": '{"locals": {"a": ' + "[" * 500 + "]" * 500 + "}}"},
+        ("main.tf.json", 1, "nested too deeply"),
+    ),
     "JSON that is no object": ({"main.tf.json": "[1]"}, ("main.tf.json", 1, "expected an object")),
     "a type that is none": (
         {"v.tf": 'variable "a" {}\nvariable "b" {\n  type = lst(string)\n}\n'},
@@ -183,6 +199,13 @@ BAD_FILES = {
     "a module that calls itself": (
         {"main.tf": 'module "m" { source = "./" }\n'},
         ("main.tf", 1, "leads back to itself"),
+    ),
+    "modules without end": (
+        {
+            "main.tf": 'module "m" { source = "./m0" }\n',
+            **{f"m{n}/main.tf": f'module "m" {{ source = "../m{n + 1}" }}\n' for n in range(400)},
+        },
+        ("m49/main.tf", 1, "nested more than 50 modules deep"),
     ),
     "modules in a circle": (
         {

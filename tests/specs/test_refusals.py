@@ -148,6 +148,8 @@ BAD_VALUES: dict[str, tuple[str, Any, str]] = {
     "another type": ("size", "big", "size: expected number, got string"),
     "another type inside": ("zones", ["a", {}], "zones[1]: expected string, got map"),
     "a NUL": ("zones", ["a\0"], "no text"),
+    "a number that no claim can carry": ("size", 10**400, "has more than 64 bits. Give it as text"),
+    "a number that would be rounded": ("size", 2**64, "has more than 64 bits. Give it as text"),
     "too deep": ("zones", [[[[[]]]]] * 2, "zones[0]: expected string"),
 }
 
