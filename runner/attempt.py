@@ -24,6 +24,7 @@ from runner.identity import HeldIdentity
 from runner.log import LogPipe
 from runner.outcome import Outcome, StepFailed, failed, stopped, succeeded
 from runner.protocol import (
+    ERRORED_STATE,
     Claim,
     JobStatus,
     LogLevel,
@@ -38,7 +39,7 @@ from runner.steps import steps_of
 from runner.stopping import Lease, Stop, Stopped
 from runner.terraform import Diagnostic, Event, OutputReader
 from runner.terraform_binary import TerraformBinary
-from runner.workdir import ERRORED_STATE, DataDirectory, Workdir
+from runner.workdir import DataDirectory, Workdir
 
 logger = logging.getLogger(__name__)
 
