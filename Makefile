@@ -10,7 +10,8 @@ REQUIREMENTS := deploy/requirements
 
 # Options of `slipway up`, such as UP_ARGS="--port 9000", and of pytest, such as PYTEST_ARGS="-k claim".
 UP_ARGS ?=
-PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes for two cores: half of the suite's time is spent waiting for programs that it has started.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
 
 # The checkers import the settings, which want an address and keys; nothing connects with these.

@@ -56,8 +56,13 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %d ",
 }
 
-#: For instances whose data nobody will miss.
-THROW_AWAY_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+#: For instances whose data nobody will miss, and which several test processes with consoles of their own share.
+THROW_AWAY_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+}
 
 
 class EmbeddedPostgres:
