@@ -56,7 +56,7 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %d ",
 }
 
-#: For instances whose data nobody will miss, and which several test processes with consoles of their own share.
+#: For instances whose data nobody will miss, shared by several test processes with consoles of their own.
 THROW_AWAY_SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
