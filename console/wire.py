@@ -50,22 +50,22 @@ def message(kind: type[Message], request: HttpRequest) -> Message:
     """The request's body as a protocol message."""
     try:
         value = orjson.loads(request.body)
-        return from_wire(kind, _without_nul(value) if b"\\u0000" in request.body else value)
+        return from_wire(kind, without_nul(value) if b"\\u0000" in request.body else value)
     except orjson.JSONDecodeError as error:
         raise InvalidMessage(f"The body is not JSON: {error}") from error
     except ProtocolError as error:
         raise InvalidMessage(str(error)) from error
 
 
-def _without_nul(value: Any) -> Any:
+def without_nul(value: Any) -> Any:
     """PostgreSQL keeps every character but this one, and one in an error message must not lose a report."""
     match value:
         case str():
             return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
         case list():
-            return [_without_nul(one) for one in value]
+            return [without_nul(one) for one in value]
         case dict():
-            return {_without_nul(key): _without_nul(one) for key, one in value.items()}
+            return {without_nul(key): without_nul(one) for key, one in value.items()}
     return value
 
 

@@ -45,6 +45,7 @@ from console.plans.models import Approval, Plan, PlanChange, PlanFile
 from console.plans.retries import REVIEW_NEEDED, may_leave_a_plan, require_reviewed
 from console.plans.staleness import staleness_of
 from console.vault import seal
+from console.wire import without_nul
 from runner.protocol import JobType
 
 
@@ -325,8 +326,12 @@ def _spec_id(job: Job) -> UUID:
 def _decoded(text: bytes) -> dict[str, Any]:
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"json: the plan's JSON cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise InvalidMessage("json: expected an object, as `terraform show -json` prints it")
-    return document
+    if b"\\u0000" in text:
+        # A resource may have NUL in an attribute: the upload would fail, and be tried again without end.
+        document = without_nul(document)
+    checked: dict[str, Any] = document
+    return checked

@@ -194,6 +194,13 @@ def test_hostile_and_huge_values_are_shown_as_text_and_in_part(
     assert "\u202e" not in re.sub(r'(data-address|value)="[^"]*"', "", page)
 
 
+def test_a_nul_in_an_attribute_is_replaced(console: Console, ours: Tenant) -> None:
+    made = resource("terraform_data.one", "create", change={"after": {"input": "a\0b"}})
+    plan = a_plan(console, ours, json=document(made))
+    (attribute,) = [one for one in plan.changes[0]["attributes"] if one["name"] == "input"]
+    assert attribute["after"] == "a\N{REPLACEMENT CHARACTER}b"
+
+
 def test_a_plan_in_which_nothing_changes_says_so(console: Console, ours: Tenant, reader: Reader) -> None:
     page = reader.reads(a_plan(console, ours, json=b'{"resource_changes":[]}'))
     assert "Nothing to do" in page
