@@ -170,6 +170,12 @@ class StaleClaim(Conflict):
     code = "stale_claim"
 
 
+class SnapshotUnreadable(Conflict):
+    """What the job carries cannot be read any more. Correct the Spec, then ask for a new job."""
+
+    code = "snapshot_unreadable"
+
+
 class MoveRefused(Conflict):
     """A job cannot make this move from the status it has."""
 

@@ -1,6 +1,7 @@
 """What runners do to jobs: claim them, keep them alive, write their log, report their end."""
 
 import hashlib
+import logging
 import random
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from console.errors import (
     MoveRefused,
     ReportConflict,
     SlipwayError,
+    SnapshotUnreadable,
     StaleClaim,
     TooLarge,
 )
@@ -68,6 +70,8 @@ RETRY_MAX_SECONDS = 300.0
 #: What the job's column holds.
 MAX_ERROR_CODE_CHARS = 60
 
+logger = logging.getLogger("slipway.jobs")
+
 OUTCOMES = {"SUCCESS": Outcome.SUCCEEDED, "FAILED": Outcome.FAILED, "CANCELLED": Outcome.CANCELLED}
 
 
@@ -85,6 +89,11 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
         answer = _claim_answer(held)
     except SlipwayError as refusal:
         _refuse(held, refusal)
+        return None
+    except ValueError:
+        # It would fail in the hands of every runner, and stand in the way of all jobs behind it.
+        logger.exception("job %s cannot be handed out", held.id)
+        _refuse(held, SnapshotUnreadable())
         return None
     remember_secrets(answer)
     return answer

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from console.accounts.services import set_organization_drain
+from console.jobs import queue
 from console.jobs.models import Attempt, Job, JobClaim
+from console.jobs.queue import NewJob
 from runner.protocol import JobType
 from specs.snapshot import snapshot_hash
 from tests.console_app import Console, claim_in, code_of
@@ -165,6 +167,25 @@ def test_two_runners_never_claim_the_same_job(console: Console, ours: Tenant, ro
     asked = [runner.begin_claim(wait=0) for runner in runners]
     claims = [claim_in(one.result(10)) for one in asked]
     assert len([claim for claim in claims if claim]) == 1
+
+
+def test_a_job_that_nobody_can_read_fails_and_stands_in_nobodys_way(console: Console, ours: Tenant) -> None:
+    unreadable = NewJob(
+        organization_id=ours.organization.pk,
+        type=JobType.PLAN,
+        pool_id=ours.pool.pk,
+        config_snapshot={"variables": {"size": 10**400}},
+        snapshot_hash="0" * 64,
+        max_retries=2,
+        timeout_seconds=60,
+    )
+    assert queue.enqueue(job=unreadable, actor=queue.Actor("system", None, "test")) is not None
+    behind = ours.request()
+    runner = console.new_runner(ours)
+    assert runner.claim() is None
+    failed = Job.objects.defer("config_snapshot").get(pk=unreadable.id)
+    assert (failed.status, failed.error_code) == ("FAILED", "snapshot_unreadable")
+    assert runner.take().job_id == str(behind.pk)
 
 
 @pytest.mark.parametrize(
