@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from console.errors import BadInput
-from specs.document import git_files, git_source
+from specs.document import files_of
 from specs.models import Revision
 from specs.variables import CATEGORIES, bundle_of
 
@@ -132,7 +132,7 @@ def _source_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
 
 def _file_changes(older: dict[str, Any], newer: dict[str, Any]) -> tuple[list[FileChange], str]:
     try:
-        before, after = _files(older), _files(newer)
+        before, after = files_of(older), files_of(newer)
     except BadInput as error:
         return [], str(error)
     return [
@@ -140,13 +140,6 @@ def _file_changes(older: dict[str, Any], newer: dict[str, Any]) -> tuple[list[Fi
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ], ""
-
-
-def _files(document: dict[str, Any]) -> dict[str, str]:
-    source = document["source"]
-    if source["kind"] != "git":
-        return dict(document["files"])
-    return git_files(git_source(source), source["commit"])
 
 
 def _variable_changes(older: dict[str, Any], newer: dict[str, Any]) -> Iterator[VariableChange]:

@@ -74,7 +74,9 @@ def read_variables(files: Mapping[str, str]) -> Configuration:
     declaring = {
         path: text for path, text in files.items() if _is_root(path) and DECLARATION.search(text) is not None
     }
-    return Configuration(_variables({path: (text, _parse(path, text)) for path, text in declaring.items()}))
+    return Configuration(
+        _variables({path: (text, parse_file(path, text)) for path, text in declaring.items()})
+    )
 
 
 @lru_cache(maxsize=256)
@@ -93,10 +95,10 @@ def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
             "There is no Terraform configuration at the top: add a file that ends in .tf.",
             field="source.files",
         )
-    parsed = {path: (text, _parse(path, text)) for path, text in root.items()}
+    parsed = {path: (text, parse_file(path, text)) for path, text in root.items()}
     _require_no_cycle(parsed)
-    ModuleReader(dict(files), _parse, MAX_PARSED_BYTES).check(parsed)
-    return Configuration(_with_values(_variables(parsed), values_in(given, _parse)))
+    ModuleReader(dict(files), parse_file, MAX_PARSED_BYTES).check(parsed)
+    return Configuration(_with_values(_variables(parsed), values_in(given, parse_file)))
 
 
 def check_paths(files: Mapping[str, str]) -> None:
@@ -173,7 +175,8 @@ def _is_path(path: str) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _parse(path: str, text: str) -> dict[str, Any]:
+def parse_file(path: str, text: str) -> dict[str, Any]:
+    """A .tf or .tf.json file as a tree, expressions as `${…}`; or refuse it with the line."""
     try:
         document = json.loads(text) if path.endswith(".json") else read_hcl(text)
     except UnexpectedInput as error:
@@ -251,13 +254,13 @@ def _variable_lines(text: str) -> dict[str, int]:
     return lines
 
 
-def _listed(blocks: Any) -> list[dict[str, Any]]:
+def listed_blocks(blocks: Any) -> list[dict[str, Any]]:
     """HCL gives a list of blocks, JSON one object of all of them."""
     return [block for block in (blocks if isinstance(blocks, list) else [blocks]) if isinstance(block, dict)]
 
 
 def _labelled(blocks: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for block in _listed(blocks):
+    for block in listed_blocks(blocks):
         for name, body in block.items():
             yield name.strip('"'), body if isinstance(body, dict) else {}
 
@@ -382,7 +385,7 @@ def _declared_as(name: str) -> str:
 
 def _nodes(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Everything that can be referred to, with the expressions that it is made of."""
-    for block in _listed(document.get("locals", [])):
+    for block in listed_blocks(document.get("locals", [])):
         yield from ((f"local.{name}", value) for name, value in block.items())
     for name, _ in _labelled(document.get("module", [])):
         # A module's inputs and outputs are separate in Terraform's graph: a circle through it may be none.

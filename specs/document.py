@@ -136,14 +136,21 @@ def git_files(source: GitSource, commit: str) -> dict[str, str]:
     return read_files(source, commit)
 
 
+def files_of(document: dict[str, Any]) -> dict[str, str]:
+    """The document's files, wherever they are; a Git host may refuse."""
+    source = document["source"]
+    if source["kind"] == "git":
+        return git_files(git_source(source), source["commit"])
+    files: dict[str, str] = document["files"]
+    return files
+
+
 def read_source(document: dict[str, Any]) -> Configuration:
     """What the document's configuration declares, wherever its files are."""
     source = document["source"]
-    if source["kind"] == "git":
-        return read_configuration(git_files(git_source(source), source["commit"]))
     if source["kind"] == "blueprint" and is_built_in(source["name"]):
         return read_variables(document["files"])  # the suite checks the rest of it
-    return read_configuration(document["files"])
+    return read_configuration(files_of(document))
 
 
 def check_values(document: dict[str, Any], *, declared: Configuration, may_lack_values: bool = False) -> None:

@@ -23,7 +23,7 @@ from specs import access, forms, selectors, services
 from specs.catalogue import blueprint_of, catalogue_of
 from specs.comparison import compare
 from specs.declared import declared_by
-from specs.document import git_files, git_source, new_document
+from specs.document import files_of, new_document
 from specs.models import Spec
 from specs.outputs import reveal_output
 from specs.variables import Effective, empty
@@ -287,11 +287,8 @@ def _blueprint_context(organization: Organization, name: str) -> dict[str, Any]:
 
 
 def _files_of(document: dict[str, Any]) -> tuple[dict[str, str], str]:
-    stored = document["source"]
-    if stored["kind"] != "git":
-        return document["files"], ""
     try:
-        return git_files(git_source(stored), stored["commit"]), ""
+        return files_of(document), ""
     except BadInput as error:
         return {}, str(error)
 

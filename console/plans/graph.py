@@ -1,16 +1,20 @@
 """The graph of a plan's resources: who needs whom, at the finest grain that a person can still read.
 
 Edges come from the references in the configuration, and from the dependencies that the state remembers.
-Terraform's JSON leaves locals out: what is reached only through a local shows once it is in the state.
+Terraform's JSON leaves out what local values are made of: that is read from the configuration's files. Where
+a module's files are elsewhere, what it reaches only through a local shows once it is in the state.
 """
 
+import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from console.state.resources import instances
+from specs.locals import References, read_locals
 
 #: More boxes or lines than this are a carpet, not a picture: the next coarser grain is drawn.
 MAX_NODES = 300
@@ -66,9 +70,11 @@ class Graph:
     edges: list[Pair]
 
 
-def graph_of(members: list[Member], document: dict[str, Any]) -> Graph:
-    """Of a plan."""
-    return _fitting(members, dependencies(document))
+def graph_of(
+    members: list[Member], document: dict[str, Any], files: Mapping[str, str] | None = None
+) -> Graph:
+    """Of a plan, and of the files that it was made from."""
+    return _fitting(members, dependencies(document, files or {}))
 
 
 def graph_of_state(content: dict[str, Any]) -> Graph:
@@ -98,10 +104,10 @@ def without_indexes(address: str) -> str:
 # What needs what
 
 
-def dependencies(document: dict[str, Any]) -> set[Pair]:
+def dependencies(document: dict[str, Any], files: Mapping[str, str]) -> set[Pair]:
     """(needed, needing) of resources as they are written in the configuration."""
     root = (document.get("configuration") or {}).get("root_module") or {}
-    found = set(_Module("", root, None, {}).dependencies())
+    found = set(_Module({"module": root, "source": "."}, files).dependencies())
     prior = ((document.get("prior_state") or {}).get("values") or {}).get("root_module") or {}
     return found | set(_remembered(prior))
 
@@ -118,73 +124,90 @@ class _Module:
     """A module of the configuration, which resolves what its expressions refer to."""
 
     def __init__(
-        self, path: str, body: dict[str, Any], parent: "_Module | None", inputs: dict[str, Any]
+        self,
+        call: dict[str, Any],
+        files: Mapping[str, str],
+        *,
+        name: str = "",
+        parent: "_Module | None" = None,
     ) -> None:
-        self.path, self.parent, self.inputs = path, parent, inputs
+        self.call, self.files, self.parent = call, files, parent
+        self.prefix = f"{parent.prefix}module.{name}." if parent else ""
+        body = call.get("module") or {}
         self.outputs = body.get("outputs") or {}
         self.resources = {resource["address"]: resource for resource in body.get("resources") or []}
         self.children = {
-            name: _Module(
-                f"{self._prefix}module.{name}", call.get("module") or {}, self, call.get("expressions") or {}
-            )
-            for name, call in (body.get("module_calls") or {}).items()
+            name: _Module(inner, files, name=name, parent=self)
+            for name, inner in (body.get("module_calls") or {}).items()
         }
-        self._calls = body.get("module_calls") or {}
+        # What was resolved, or is being resolved: a circle finds nothing new in itself.
+        self._resolved: dict[str, frozenset[str]] = {}
 
-    @property
-    def _prefix(self) -> str:
-        return f"{self.path}." if self.path else ""
+    @cached_property
+    def folder(self) -> str | None:
+        """Where its files are in the configuration; None where they come from elsewhere."""
+        source, above = str(self.call.get("source") or ""), self.parent.folder if self.parent else ""
+        if above is None or not source.startswith("."):
+            return None
+        folder = posixpath.normpath(posixpath.join(above, source))
+        return "" if folder == "." else folder
+
+    @cached_property
+    def locals(self) -> References:
+        return {} if self.folder is None else read_locals(self.files, self.folder)
 
     def dependencies(self, inherited: frozenset[str] = frozenset()) -> Iterator[Pair]:
         for address, resource in self.resources.items():
             if resource.get("mode") != "managed":
                 continue
-            for needed in inherited | self._needs(resource, frozenset()):
-                yield needed, self._prefix + address
-        for name, child in self.children.items():
-            call = self._calls[name]
-            waits_for = self._resolve(call.get("depends_on") or [], frozenset())
+            for needed in inherited | self._needs(resource):
+                yield needed, self.prefix + address
+        for child in self.children.values():
+            waits_for = self._resolve(child.call.get("depends_on") or [])
             yield from child.dependencies(inherited | waits_for)
 
-    def _needs(self, resource: dict[str, Any], seen: frozenset[str]) -> frozenset[str]:
+    def _needs(self, resource: dict[str, Any]) -> frozenset[str]:
         parts = [resource.get(key) for key in ("expressions", "count_expression", "for_each_expression")]
-        return self._resolve([*_references(parts), *(resource.get("depends_on") or [])], seen)
+        return self._resolve([*_references(parts), *(resource.get("depends_on") or [])])
 
-    def _resolve(self, references: list[str], seen: frozenset[str]) -> frozenset[str]:
-        found: frozenset[str] = frozenset()
-        for reference in references:
-            found |= self._resolve_one(reference, seen)
-        return found
+    def _resolve(self, references: list[str]) -> frozenset[str]:
+        return frozenset[str]().union(*(self._resolve_once(one) for one in references))
 
-    def _resolve_one(self, reference: str, seen: frozenset[str]) -> frozenset[str]:
-        place = f"{self.path}|{reference}"
-        if place in seen:
-            return frozenset()
-        seen |= {place}
-        match without_indexes(reference).split("."):
+    def _resolve_once(self, reference: str) -> frozenset[str]:
+        plain = without_indexes(reference)
+        if plain not in self._resolved:
+            self._resolved[plain] = frozenset()
+            self._resolved[plain] = self._resolve_one(plain)
+        return self._resolved[plain]
+
+    def _resolve_one(self, reference: str) -> frozenset[str]:
+        match reference.split("."):
             case ["var", name, *_]:
-                return self._input(name, seen)
+                return self._input(name)
+            case ["local", name, *_]:
+                return self._resolve(self.locals.get(name, []))
             case ["module", name, output, *_] if name in self.children:
-                child = self.children[name]
-                expression = (child.outputs.get(output) or {}).get("expression")
-                return child._resolve(_references(expression), seen)
+                return self.children[name]._output(output)
             case ["module", name] if name in self.children:
                 return self.children[name]._everything()
             case ["data", type, name, *_]:
                 source = self.resources.get(f"data.{type}.{name}")
-                return self._needs(source, seen) if source else frozenset()
+                return self._needs(source) if source else frozenset()
             case [type, name, *_] if f"{type}.{name}" in self.resources:
-                return frozenset({f"{self._prefix}{type}.{name}"})
+                return frozenset({f"{self.prefix}{type}.{name}"})
         return frozenset()
 
-    def _input(self, name: str, seen: frozenset[str]) -> frozenset[str]:
-        if self.parent is None or name not in self.inputs:
+    def _input(self, name: str) -> frozenset[str]:
+        if self.parent is None:
             return frozenset()
-        return self.parent._resolve(_references(self.inputs[name]), seen)
+        return self.parent._resolve(_references((self.call.get("expressions") or {}).get(name)))
+
+    def _output(self, name: str) -> frozenset[str]:
+        return self._resolve(_references((self.outputs.get(name) or {}).get("expression")))
 
     def _everything(self) -> frozenset[str]:
         own = frozenset(
-            self._prefix + address for address, one in self.resources.items() if one.get("mode") == "managed"
+            self.prefix + address for address, one in self.resources.items() if one.get("mode") == "managed"
         )
         return own.union(*(child._everything() for child in self.children.values()))
 
@@ -195,12 +218,17 @@ def _references(expression: Any) -> list[str]:
         return [reference for part in expression for reference in _references(part)]
     if not isinstance(expression, dict):
         return []
-    # After `module.m.out` Terraform lists `module.m` too; only in depends_on does that mean all of it.
-    found = [one for one in expression.get("references") or [] if not _is_bare_module(one)]
+    found = _told_apart(expression.get("references") or [])
     for key, part in expression.items():
         if key not in ("references", "constant_value"):
             found += _references(part)
     return found
+
+
+def _told_apart(references: list[str]) -> list[str]:
+    """After `module.m.out` Terraform lists `module.m` too. Alone it is a splat, which waits for all of it."""
+    named = {".".join(without_indexes(one).split(".")[:2]) for one in references if not _is_bare_module(one)}
+    return [one for one in references if not _is_bare_module(one) or without_indexes(one) not in named]
 
 
 def _is_bare_module(reference: str) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 from django.db import IntegrityError
 
+from console.errors import BadInput
 from console.jobs.models import Job
 from console.plans.graph import Graph, Member, graph_of, graph_of_state
 from console.plans.layout import CannotDraw, label_of, place
@@ -19,6 +20,7 @@ from console.plans.raw import plan_document
 from console.state.models import StateVersion
 from console.state.services import read_version
 from runner.protocol import JobType
+from specs.document import files_of
 
 #: A part of an address with its index.
 PART = re.compile(r'[^.\[]+(?:\[(?:\d+|"(?:[^"\\]|\\.)*")\])?')
@@ -60,10 +62,20 @@ def picture_of(plan: Plan) -> dict[str, Any] | None:
 def _draw(plan: Plan) -> dict[str, Any]:
     rows = plan.rows.filter(drifted=False).values_list("address", "module", "type", "action")
     members = [Member(*row) for row in rows]
-    drawing = _drawing(graph_of(members, plan_document(plan)))
+    document = plan_document(plan)
+    files = _files_of(plan) if b'"local.' in orjson.dumps(document.get("configuration")) else {}
+    drawing = _drawing(graph_of(members, document, files))
     with suppress(IntegrityError):  # the plan was replaced meanwhile by a later attempt's
         PlanGraph.objects.get_or_create(plan=plan, defaults={"drawing": drawing})
     return drawing
+
+
+def _files_of(plan: Plan) -> dict[str, str]:
+    """What the plan was made from. A Git host that does not answer costs the lines through local values."""
+    try:
+        return files_of(plan.job.config_snapshot)
+    except BadInput:
+        return {}
 
 
 def _drawing(graph: Graph) -> dict[str, Any]:

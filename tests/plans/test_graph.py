@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from console.plans import layout
-from console.plans.graph import MAX_NODES, Graph, Member, dependencies, graph_of
+from console.plans import graph as graphs
+from console.plans.graph import MAX_NODES, Graph, Member, graph_of
 from console.plans.layout import CannotDraw, place
 from console.plans.models import PlanGraph
 from console.plans.pictures import picture_of
@@ -30,6 +31,12 @@ def configured(address: str, *references: str, **more: Any) -> dict[str, Any]:
 
 def configuration(*resources: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"configuration": {"root_module": {"resources": list(resources), **more}}}
+
+
+def dependencies(document: dict[str, Any], **files: str) -> set[tuple[str, str]]:
+    """Files by the name of their folder; `root` is the top."""
+    named = {f"{folder}/main.tf".removeprefix("root/"): text for folder, text in files.items()}
+    return graphs.dependencies(document, named)
 
 
 def member(address: str, module: str = "") -> Member:
@@ -103,6 +110,69 @@ def test_circles_of_references_end() -> None:
         }
     }
     assert dependencies(configuration(module_calls=calls)) == set()
+
+
+def test_references_are_followed_through_local_values_of_each_module() -> None:
+    inner = {
+        "resources": [configured("terraform_data.inner", "local.given")],
+        "outputs": {"made": {"expression": {"references": ["local.made"]}}},
+    }
+    given = {"given": {"references": ["local.both[0]"]}}
+    document = configuration(
+        configured("terraform_data.a"),
+        configured("terraform_data.b"),
+        configured("terraform_data.c", "local.chain"),
+        configured("terraform_data.d", "local.unknown", "local.text", "local.later"),
+        module_calls={"m": {"module": inner, "source": "./net", "expressions": given}},
+    )
+    found = dependencies(
+        document,
+        root="""
+          locals { both = [terraform_data.a.id, "${terraform_data.b.id}-x"] }
+          locals {
+            chain = { for key, one in local.out : key => one }
+            out   = { x = module.m["k"].made }
+            text  = "terraform_data.a is only named here"
+            later = <<-TEXT
+              ${join(",", local.both)}
+            TEXT
+          }
+        """,
+        net="locals { given = var.given\n made = terraform_data.inner.id }",
+    )
+    a, b, c, d = (f"terraform_data.{name}" for name in "abcd")
+    inner_one = "module.m.terraform_data.inner"
+    assert found == {(a, inner_one), (b, inner_one), (inner_one, c), (a, d), (b, d)}
+
+
+def test_local_values_that_stand_for_each_other_many_times_are_followed_once() -> None:
+    """Each of forty says the one before twice: without a memory that is 2⁴⁰ ways to the first."""
+    chain = [f"l{n} = [local.l{n - 1}, local.l{n - 1}]" for n in range(1, 40)]
+    text = "\n".join(["locals {", "l0 = terraform_data.a.id", *chain, "}"])
+    document = configuration(configured("terraform_data.a"), configured("terraform_data.b", "local.l39"))
+    assert dependencies(document, root=text) == {("terraform_data.a", "terraform_data.b")}
+
+
+def test_files_that_cannot_be_read_cost_lines_and_not_the_picture() -> None:
+    document = configuration(configured("terraform_data.a"), configured("terraform_data.b", "local.x"))
+    assert dependencies(document, root="locals { x = = terraform_data.a.id }") == set()
+    elsewhere = {
+        "m": {"source": "registry.example/net", "module": {"resources": [configured("a.b", "local.x")]}}
+    }
+    assert (
+        dependencies(configuration(module_calls=elsewhere), root="locals { x = terraform_data.a }") == set()
+    )
+
+
+def test_a_splat_over_a_module_waits_for_all_that_is_in_it() -> None:
+    inner = {"resources": [configured("terraform_data.out"), configured("terraform_data.in")]}
+    document = configuration(
+        configured("terraform_data.c", "module.m"), module_calls={"m": {"module": inner}}
+    )
+    assert dependencies(document) == {
+        ("module.m.terraform_data.in", "terraform_data.c"),
+        ("module.m.terraform_data.out", "terraform_data.c"),
+    }
 
 
 def test_the_state_remembers_what_the_configuration_does_not_say() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from console.jobs.models import Job
 from console.jobs.services import request_plan, retry_job
+from console.plans.graph import graph_of_state
 from console.plans.models import Plan
+from console.plans.pictures import picture_of
 from console.plans.services import approve_plan, request_deploy
 from console.state.lost import queue_refresh_only_plan
 from runner.protocol import JobType
@@ -195,3 +197,52 @@ def test_a_deploy_whose_plan_went_stale_in_the_queue_fails_before_terraform_star
     assert 'file "main.tf" changed since' in ended.error_message
     assert fresh_plan(plan).spent_by is None
     assert project.resources() == []
+
+
+LOCALS = {
+    "main.tf": """
+        locals {
+          names = toset(["a", "b"])
+          first = terraform_data.network.id
+          addresses = { for name, one in module.zone : name => one.address }
+        }
+        resource "terraform_data" "network" {}
+        resource "terraform_data" "alone" { input = "terraform_data.network" }
+        module "zone" {
+          source   = "./zone"
+          for_each = local.names
+          network  = local.first
+        }
+        resource "terraform_data" "dns" { input = values(local.addresses) }
+        resource "terraform_data" "note" { input = module.zone["a"].address }
+    """,
+    "zone/main.tf": """
+        variable "network" {}
+        locals {
+          given = "${var.network}/zone"
+          made  = try(terraform_data.server.id, "")
+        }
+        resource "terraform_data" "server" { input = local.given }
+        resource "terraform_data" "unused" { input = local.made }
+        output "address" { value = local.made }
+    """,
+}
+
+
+def test_the_graph_of_a_plan_has_the_lines_that_terraform_itself_goes_by(
+    start_runner: StartRunner, ours: Tenant
+) -> None:
+    """Through local values, modules and splats: Terraform writes into the state what waited for what."""
+    start_runner()
+    project = new_project(ours, LOCALS)
+    plan = project.plan()
+    drawn = picture_of(plan)
+    assert drawn is not None
+    deployed = wait_for_end(project.deploy(plan))
+    assert deployed.status == "SUCCESS", messages(deployed)
+    assert {box["key"]: sorted(box["needs"]) for box in drawn["boxes"]} == {
+        box.key: sorted(box.needs) for box in graph_of_state(project.state()).boxes
+    }
+    assert [box["needs"] for box in drawn["boxes"] if box["key"] == "terraform_data.dns"] == [
+        ['module.zone["a"].terraform_data.unused', 'module.zone["b"].terraform_data.unused']
+    ]
