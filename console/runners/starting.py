@@ -1,13 +1,17 @@
-"""How a runner is started, as text to copy: in a shell, by systemd, in a container."""
+"""How a runner is started, as text to copy: in a shell, by systemd, in a container, on Kubernetes."""
 
 from dataclasses import dataclass
 
 SHELL = """\
+python3 -m venv slipway-runner
+slipway-runner/bin/pip install '.[aws,gcp,azure]'
 export SLIPWAY_CONSOLE={console}
 export SLIPWAY_REGISTRATION_TOKEN={token}
-slipway-runner start"""
+slipway-runner/bin/slipway-runner start"""
 
 UNIT = """\
+python3 -m venv /opt/slipway-runner
+/opt/slipway-runner/bin/pip install '.[aws,gcp,azure]'
 cat > /etc/slipway-runner.env <<'EOF'
 SLIPWAY_CONSOLE={console}
 SLIPWAY_REGISTRATION_TOKEN={token}
@@ -22,7 +26,7 @@ Wants=network-online.target
 
 [Service]
 EnvironmentFile=/etc/slipway-runner.env
-ExecStart=/usr/local/bin/slipway-runner start
+ExecStart=/opt/slipway-runner/bin/slipway-runner start
 StateDirectory=slipway-runner
 DynamicUser=yes
 Restart=on-failure
@@ -35,12 +39,50 @@ EOF
 systemctl enable --now slipway-runner"""
 
 CONTAINER = """\
+docker build --file deploy/runner.Dockerfile --tag slipway-runner .
 docker run --detach --name slipway-runner --restart on-failure --stop-timeout 90 \\
   --volume slipway-runner:/var/lib/slipway-runner \\
-  --env SLIPWAY_RUNNER_DATA_DIR=/var/lib/slipway-runner \\
   --env SLIPWAY_CONSOLE={console} \\
   --env SLIPWAY_REGISTRATION_TOKEN={token} \\
-  YOUR-IMAGE slipway-runner start"""
+  slipway-runner"""
+
+KUBERNETES = """\
+kubectl create secret generic slipway-runner --from-literal=token={token}
+kubectl apply --filename - <<'EOF'
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: slipway-runner
+spec:
+  serviceName: slipway-runner
+  replicas: 1
+  selector:
+    matchLabels: {{app: slipway-runner}}
+  template:
+    metadata:
+      labels: {{app: slipway-runner}}
+    spec:
+      terminationGracePeriodSeconds: 90
+      automountServiceAccountToken: false
+      securityContext: {{runAsNonRoot: true, fsGroup: 10001}}
+      containers:
+        - name: runner
+          image: YOUR-REGISTRY/slipway-runner
+          env:
+            - {{name: SLIPWAY_CONSOLE, value: "{console}"}}
+            - name: SLIPWAY_REGISTRATION_TOKEN
+              valueFrom:
+                secretKeyRef: {{name: slipway-runner, key: token, optional: true}}
+          volumeMounts:
+            - {{name: data, mountPath: /var/lib/slipway-runner}}
+  volumeClaimTemplates:
+    - metadata:
+        name: data
+      spec:
+        accessModes: [ReadWriteOnce]
+        resources:
+          requests: {{storage: 5Gi}}
+EOF"""
 
 #: What stands where the token would, once it was shown.
 HIDDEN = "slt_…"
@@ -56,34 +98,32 @@ class Way:
     command: str
 
 
-WAYS = (
-    (
-        "shell",
-        "A shell",
-        "Install the runner from a checkout or a wheel of this version, and start it. The token works once.",
-        SHELL,
-    ),
-    (
-        "systemd",
-        "systemd",
-        "As root: write the settings and the unit, then start it. Afterwards the line with the token can go.",
-        UNIT,
-    ),
-    (
-        "container",
-        "A container",
-        "An image of yours with Python, Terraform and the runner in it. The volume keeps its credential.",
-        CONTAINER,
-    ),
-)
+ADVICE = {
+    "shell": "In a checkout of this version: install the runner into a folder of its own, and start it.",
+    "systemd": "As root, in a checkout of this version: install the runner, write its settings and its unit, "
+    "and start it. Once it is online, the line with the token can go.",
+    "container": "In a checkout of this version: build the image with the runner and Terraform in it, and "
+    "start it. The volume keeps its credential.",
+    "kubernetes": "Build the image of deploy/runner.Dockerfile as for a container, push it to a registry of "
+    "yours, and put that where YOUR-REGISTRY stands. The volume keeps its credential, also when the pod "
+    "moves: once it is online, the secret can go. A second runner takes a token and names of its own.",
+}
+
+#: By name: what people call it, and what to copy.
+WAYS = {
+    "shell": ("A shell", SHELL),
+    "systemd": ("systemd", UNIT),
+    "container": ("A container", CONTAINER),
+    "kubernetes": ("Kubernetes", KUBERNETES),
+}
 
 
 def starting_ways(*, console: str, token: str) -> list[Way]:
     """The token and the address are ours and need no quoting: letters, digits, `_` and `-`; a URL."""
     values = {"console": console, "token": token or HIDDEN}
-    return [Way(name, label, advice, text.format(**values)) for name, label, advice, text in WAYS]
+    return [Way(name, label, ADVICE[name], text.format(**values)) for name, (label, text) in WAYS.items()]
 
 
 def check_command(*, console: str) -> str:
     """It tries everything that a runner needs, and says what is wrong."""
-    return f"SLIPWAY_CONSOLE={console} slipway-runner check"
+    return f"SLIPWAY_CONSOLE={console} slipway-runner/bin/slipway-runner check"
