@@ -48,6 +48,8 @@ class Job(models.Model):
     )
     pool = models.ForeignKey("runners.Pool", on_delete=models.PROTECT, related_name="jobs", db_index=False)
     priority = models.SmallIntegerField(default=0)
+    # The number of the spec's revision that the snapshot was made from, for people: what counts is the hash.
+    revision = models.IntegerField(null=True)
     config_snapshot = models.JSONField()
     snapshot_hash = models.CharField(max_length=64)
     requested_by = models.ForeignKey(

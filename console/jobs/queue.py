@@ -81,13 +81,13 @@ WITH numbered AS (
 queued AS (
     INSERT INTO jobs_job
         (id, organization_id, number, type, status, spec_id, identity_id, plan_id, pool_id, priority,
-         config_snapshot, snapshot_hash, requested_by_id, retry_of_id, idempotency_key, request_sha256,
-         max_retries, retry_count, timeout_seconds, attempt_count, cancel_reason, error_code, error_message,
-         log_next_seq, log_bytes)
+         revision, config_snapshot, snapshot_hash, requested_by_id, retry_of_id, idempotency_key,
+         request_sha256, max_retries, retry_count, timeout_seconds, attempt_count, cancel_reason, error_code,
+         error_message, log_next_seq, log_bytes)
     SELECT %(id)s, %(organization)s, last_job_number, %(type)s, 'QUEUED',
            %(spec)s::uuid, %(identity)s::uuid, %(plan)s::uuid, %(pool)s, 0,
-           %(snapshot)s::jsonb, %(hash)s, %(person)s::uuid, %(retry_of)s::uuid, %(key)s, %(request)s,
-           %(max_retries)s, 0, %(timeout)s, 0, '', '', '', 1, 0
+           %(revision)s::int, %(snapshot)s::jsonb, %(hash)s, %(person)s::uuid, %(retry_of)s::uuid, %(key)s,
+           %(request)s, %(max_retries)s, 0, %(timeout)s, 0, '', '', '', 1, 0
     FROM numbered
     RETURNING id, number, created_at, run_after
 ),
@@ -125,6 +125,7 @@ class NewJob:
     spec_id: UUID | None = None
     identity_id: UUID | None = None
     plan_id: UUID | None = None
+    revision: int | None = None
     retry_of_id: UUID | None = None
     idempotency_key: str | None = None
     request_sha256: str = ""
@@ -143,6 +144,7 @@ def enqueue(*, job: NewJob, actor: Actor) -> Queued | None:
             "identity": job.identity_id,
             "plan": job.plan_id,
             "pool": job.pool_id,
+            "revision": job.revision,
             "snapshot": json.dumps(job.config_snapshot),
             "hash": job.snapshot_hash,
             "person": actor.id,

@@ -58,7 +58,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         model = Job
         fields = (
             "id", "number", "url", "organization", "type", "status", "spec", "identity", "plan", "pool",
-            "priority", "snapshot_hash", "requested_by", "retry_of", "cancelled_by",
+            "priority", "revision", "snapshot_hash", "requested_by", "retry_of", "cancelled_by",
             "cancel_requested_at", "cancel_reason", "max_retries", "retry_count", "timeout_seconds",
             "attempt_count", "error_code", "error_message", "created_at", "run_after", "claimed_at",
             "started_at", "finished_at",

@@ -21,7 +21,6 @@ from console.errors import (
     IdempotencyMismatch,
     JobActive,
     JobFinal,
-    NotFound,
     SpecArchived,
 )
 from console.jobs import hooks, purpose, queue
@@ -33,6 +32,7 @@ from console.live import topics
 from console.live.publish import publish_on_commit
 from runner.protocol import CancelReason, JobType
 from specs.models import Revision, Spec
+from specs.selectors import current_revision, revision_of
 from specs.services import check_document, follow_git
 from specs.snapshot import snapshot_hash, snapshot_of
 
@@ -46,12 +46,16 @@ def request_plan(
     idempotency_key: str | None = None,
 ) -> Job:
     """Queue a plan of the spec as it is; of its destroy; or, only to look at, of one of its revisions."""
-    newest = follow_git(spec=spec, author=requested_by) if revision is None else None
+    if revision is not None and destroy:
+        raise BadInput("A look at a revision destroys nothing: give either revision or destroy.")
+    looked_at = None if revision is None else revision_of(spec, revision)
+    chosen = looked_at or follow_git(spec=spec, author=requested_by)
     return request_job(
         spec=spec,
         type=JobType.PLAN,
         requested_by=requested_by,
-        snapshot=_snapshot_to_plan(spec, newest=newest, destroy=destroy, revision=revision),
+        snapshot=_snapshot_to_plan(spec, chosen, destroy=destroy, only_to_look_at=looked_at is not None),
+        revision=chosen.number,
         idempotency_key=idempotency_key,
     )
 
@@ -76,6 +80,7 @@ def request_job(
     type: JobType,
     requested_by: User | None,
     snapshot: dict[str, Any] | None = None,
+    revision: int | None = None,
     plan_id: UUID | None = None,
     retry_of: Job | None = None,
     idempotency_key: str | None = None,
@@ -85,25 +90,28 @@ def request_job(
 
     `require` refuses by raising. A repeat of a request that was accepted is not asked again.
     """
-    document = current_document(spec) if snapshot is None else snapshot
+    if snapshot is None:
+        newest = current_revision(spec)
+        snapshot, revision = current_document(spec, newest), newest.number
     request_sha256 = _request_digest(
-        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, meant=purpose.purpose_of(document)
+        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, meant=purpose.purpose_of(snapshot)
     )
     repeated = _repeated(spec.organization_id, idempotency_key, request_sha256)
     if repeated is not None:
         return repeated
     if require is not None:
         require()
-    require_identity(spec=spec, snapshot=document)
+    require_identity(spec=spec, snapshot=snapshot)
     require_gates_open(spec=spec, type=type)
     if plan_id is None and retry_of is None:
-        check_document(document)  # what lacks a value or does not parse is refused before it is queued
+        check_document(snapshot)  # what lacks a value or does not parse is refused before it is queued
     try:
         with transaction.atomic():
             return _enqueue(
                 spec=spec,
                 type=type,
-                document=document,
+                document=snapshot,
+                revision=revision,
                 requested_by=requested_by,
                 plan_id=plan_id,
                 retry_of=retry_of,
@@ -152,6 +160,7 @@ def retry_job(*, job: Job, requested_by: User) -> Job:
         type=JobType(job.type),
         requested_by=requested_by,
         snapshot=job.config_snapshot,
+        revision=job.revision,
         retry_of=job,
     )
 
@@ -195,6 +204,7 @@ def _enqueue(
     spec: Spec,
     type: JobType,
     document: dict[str, Any],
+    revision: int | None,
     requested_by: User | None,
     plan_id: UUID | None,
     retry_of: Job | None,
@@ -208,6 +218,7 @@ def _enqueue(
         spec_id=spec.pk,
         plan_id=plan_id,
         pool_id=spec.pool_id,
+        revision=revision,
         config_snapshot=document,
         snapshot_hash=snapshot_hash(document),
         retry_of_id=retry_of.pk if retry_of else None,
@@ -225,17 +236,12 @@ def _enqueue(
 
 
 def _snapshot_to_plan(
-    spec: Spec, *, newest: Revision | None, destroy: bool, revision: int | None
+    spec: Spec, revision: Revision, *, destroy: bool, only_to_look_at: bool
 ) -> dict[str, Any]:
-    if revision is not None and destroy:
-        raise BadInput("A look at a revision destroys nothing: give either revision or destroy.")
-    if revision is None:
-        document = current_document(spec, newest)
-        return purpose.to_destroy(document) if destroy else document
-    chosen = spec.revisions.filter(number=revision).first()
-    if chosen is None:
-        raise NotFound(f"{spec.name} has no revision {revision}.")
-    return purpose.to_look_at(current_document(spec, chosen), revision=revision)
+    document = current_document(spec, revision)
+    if only_to_look_at:
+        return purpose.to_look_at(document, revision=revision.number)
+    return purpose.to_destroy(document) if destroy else document
 
 
 def _request_digest(

@@ -18,6 +18,7 @@ from console.live.publish import publish_on_commit
 from console.plans.inventory import may_have_resources
 from runner.protocol import JobType
 from specs.models import Spec
+from specs.selectors import current_revision
 
 #: How many expired specs one look of the janitor acts on; the next look takes the next ones.
 BATCH = 50
@@ -103,11 +104,16 @@ def _ask_for_destroy(spec: Spec) -> None:
 
 def _queued(spec: Spec) -> Job:
     """A plan to review; where people have said that changes apply by themselves, the destroy itself."""
-    document = current_document(spec)
     if spec.auto_apply and not spec.protected:
-        return request_job(spec=spec, type=JobType.DESTROY, requested_by=None, snapshot=document)
-    planned = purpose.to_destroy(document)
-    return request_job(spec=spec, type=JobType.PLAN, requested_by=None, snapshot=planned)
+        return request_job(spec=spec, type=JobType.DESTROY, requested_by=None)
+    newest = current_revision(spec)
+    return request_job(
+        spec=spec,
+        type=JobType.PLAN,
+        requested_by=None,
+        snapshot=purpose.to_destroy(current_document(spec, newest)),
+        revision=newest.number,
+    )
 
 
 def _note(spec: Spec, **data: str | int) -> None:

@@ -93,6 +93,7 @@ def request_deploy(
             type=JobType.DESTROY if plan.destroy else JobType.DEPLOY,
             requested_by=requested_by,
             snapshot=plan.job.config_snapshot,
+            revision=plan.job.revision,
             plan_id=plan.pk,
             idempotency_key=idempotency_key,
             require=require,

@@ -78,6 +78,7 @@ def queue_refresh_only_plan(interrupted: Job) -> Job | None:
             type=JobType.PLAN,
             requested_by=None,
             snapshot=to_refresh(interrupted.config_snapshot),
+            revision=interrupted.revision,
         )
     except SlipwayError as error:
         # Somebody was quicker, or nothing is queued now: a person can plan as soon as that is over.

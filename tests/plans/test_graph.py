@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.plans import layout
 from console.plans import graph as graphs
+from console.plans import layout
 from console.plans.graph import MAX_NODES, Graph, Member, graph_of
 from console.plans.layout import CannotDraw, place
 from console.plans.models import PlanGraph

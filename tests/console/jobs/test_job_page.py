@@ -13,11 +13,12 @@ from django.urls import reverse
 from console.accounts.models import User
 from console.audit.models import AuditEvent
 from console.jobs.models import Job
-from console.jobs.services import cancel_job
+from console.jobs.services import cancel_job, retry_job
 from runner.protocol import Claim, JobType
 from tests.console.jobs.test_errored_states import STATE, upload
 from tests.console_app import Console, RunnerClient, line
 from tests.people import Tenant, fresh
+from tests.plans.review import Person, revise
 from tests.plans_made import a_plan
 
 OUTPUTS = {
@@ -56,6 +57,25 @@ def test_a_queued_job_says_why_it_waits_and_what_to_do(ours: Tenant) -> None:
     assert "Why it waits." in page
     assert "No runner serves pool default. Add a runner to this pool." in page
     assert "Lines will appear here as they are written." in page
+
+
+def test_a_job_names_the_revision_that_it_is_of_and_a_deploy_and_a_retry_that_of_their_plan(
+    console: Console, ours: Tenant, runner: RunnerClient
+) -> None:
+    operator = console.person(ours, "operator")
+    plan = a_plan(console, ours)
+    revise(ours.spec, variables={"name": "quay"})
+    looked = operator.post("/api/jobs", json={"spec": str(ours.spec.pk), "type": "PLAN", "revision": 1})
+    assert looked.json()["revision"] == 1
+    claim = runner.take_and_start()
+    assert runner.fail(claim, fatal=True).status_code == 200
+    again = retry_job(job=fresh(Job.objects.get(pk=claim.job_id)), requested_by=ours.operator)
+    cancel_job(job=again, requested_by=ours.operator)
+    newest = ours.request()
+    assert (plan.job.revision, again.revision, newest.revision) == (1, 1, 2)
+    page = page_of(ours.viewer, newest)
+    assert f'href="/ours/specs/{ours.spec.slug}/revisions/?before=3#revision-2">2</a>' in page
+    assert 'id="revision-2"' in Person(ours.viewer).reads("spec-revisions", ours.spec)
 
 
 def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) -> None:
