@@ -108,11 +108,15 @@ def trail_of(job: Job, *, limit: int = 100) -> list[AuditEvent]:
 
 
 def first_resources(job: Job, *, limit: int) -> list[dict[str, Any]]:
-    """The resources that the job's plan changes, as many as come with its page."""
-    if job.plan is None:
-        return []
-    rows = job.plan.rows.filter(drifted=False).order_by("position")
-    return [dict(row) for row in rows.values("address", "action", "module", "type")[:limit]]
+    """What the plan that the job applies or has made changes, as many as come with the job's page."""
+    # The plans room stands above: its rows are reached from the job.
+    role = "plan" if job.plan_id else "produced_plan"
+    rows = Job.objects.filter(pk=job.pk, **{f"{role}__rows__drifted": False})
+    fields = ("address", "action", "module", "type")
+    found = rows.order_by(f"{role}__rows__position").values_list(
+        *(f"{role}__rows__{name}" for name in fields)
+    )
+    return [dict(zip(fields, row, strict=True)) for row in found[:limit]]
 
 
 def outputs_are_current(job: Job) -> bool:

@@ -39,6 +39,7 @@ class ResourceGraph extends HTMLElement {
     this.#askedAt = Date.now();
     const answer = await fetch(this.getAttribute("src"), { headers: { Accept: "text/html" } }).catch(() => null);
     this.#fetching = false;
+    if (answer?.status === 204) this.hidden = true;
     if (!answer?.ok || answer.status === 204 || answer.redirected || !this.isConnected) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     this.#show(document.importNode(page.querySelector(".graph"), true));

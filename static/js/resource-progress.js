@@ -28,6 +28,7 @@ class ResourceProgress extends HTMLElement {
       row.querySelector("bdi").replaceWith(told(row.dataset.address));
       this.#adopt(row);
     }
+    this.#resources.forEach(draw);
     this.order = this.querySelector("[data-slowest]");
     this.order.addEventListener("click", () => this.#sort(this.order.getAttribute("aria-pressed") !== "true"));
     document.addEventListener("log-lines", this);
