@@ -24,13 +24,22 @@ document.addEventListener("htmx:pushedIntoHistory", () => {
   document.getElementById("main")?.focus({ preventScroll: true });
 });
 
-// What could not be sent at all is said beside the button, as a refusal is.
-document.addEventListener("htmx:sendError", (event) => {
-  const place = event.detail.elt.closest?.("form")?.parentElement?.querySelector("[data-refusal]");
-  if (!place) return;
+// What could not be sent at all is said where a refusal would be: beside the button, else above everything.
+const UNREACHED = "The console cannot be reached, so nothing was asked of it. Try again when the connection is back.";
+
+document.addEventListener("htmx:sendError", ({ detail: { target, requestConfig } }) => {
+  // A page that brings itself up to date does so again when the connection is back.
+  if (!["click", "submit"].includes(requestConfig.triggeringEvent?.type)) return;
   const refusal = document.createElement("p");
   refusal.className = "refusal";
   refusal.setAttribute("role", "alert");
-  refusal.textContent = "The console cannot be reached, so nothing was asked of it. Try again when the connection is back.";
-  place.replaceChildren(refusal);
+  refusal.dataset.unreached = "";
+  refusal.textContent = UNREACHED;
+  document.querySelectorAll("[data-unreached]").forEach((earlier) => earlier.remove());
+  if (requestConfig.verb === "get") document.getElementById("main")?.prepend(refusal);
+  else target.replaceChildren(refusal);
+});
+
+document.addEventListener("htmx:afterOnLoad", () => {
+  document.querySelectorAll("[data-unreached]").forEach((earlier) => earlier.remove());
 });

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+from django.test import Client
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -16,6 +19,12 @@ from playwright.sync_api import (
 )
 
 from tests.chromium import chromium
+
+if TYPE_CHECKING:  # the pictures are taken without Django
+    from console.accounts.models import User
+
+#: What Playwright takes for a cookie has no public name.
+Cookie = Any
 
 FLAGS = [
     "--no-sandbox",
@@ -34,6 +43,11 @@ WIDE = ViewportSize(width=1440, height=900)
 NARROW = ViewportSize(width=400, height=860)
 
 
+#: htmx says so of a request that a newer one, or leaving the page, made pointless. One that failed says
+#: `htmx:sendError` besides.
+GIVEN_UP = ("htmx:sendAbort", "htmx:afterRequest")
+
+
 class Witness:
     """Errors of scripts, refused by the content security policy, and failed loads."""
 
@@ -43,7 +57,7 @@ class Witness:
         context.on("weberror", lambda error: self.complaints.append(f"script: {error.error}"))
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not message.text.startswith(GIVEN_UP):
             self.complaints.append(f"{message.type}: {message.text}")
 
     def forgive(self, words: str) -> None:
@@ -61,6 +75,21 @@ def running_browser() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def session_of(user: User, url: str) -> Cookie:
+    """The cookie of somebody who has signed in. To be made before there is a browser: not beside it."""
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    return {"name": settings.SESSION_COOKIE_NAME, "value": session, "url": url}
+
+
+def opened(browser: Browser, *cookies: Cookie, **options: Any) -> BrowserContext:
+    """A browser of one person's own."""
+    context = browser.new_context(**{"viewport": WIDE, **options})
+    context.add_cookies(list(cookies))
+    return context
 
 
 def sign_in(page: Page, url: str, password: str) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 import orjson
 import pytest
-from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import CDPSession, Page, expect
 
@@ -20,7 +18,7 @@ from console.jobs.models import Job, LogChunk
 from tests.console.jobs.test_errored_states import STATE, upload
 from tests.console_app import Console, RunnerClient, receipt
 from tests.console_process import Programs, Server
-from tests.journeys.browser import WIDE, Witness, running_browser
+from tests.journeys.browser import Witness, opened, running_browser, session_of
 from tests.people import Tenant
 from tests.plans.review import document, resource
 from tests.plans_made import a_plan
@@ -33,17 +31,11 @@ LONG = 60_000
 CHUNK = 500
 
 
-def session_of(user: User) -> str:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client.cookies[settings.SESSION_COOKIE_NAME].value
-
-
 @contextmanager
-def open_page(server: Server, session: str) -> Iterator[tuple[Page, Witness]]:
+def open_page(server: Server, person: User) -> Iterator[tuple[Page, Witness]]:
+    session = session_of(person, server.url)
     with running_browser() as browser:
-        context = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"])
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.url}])
+        context = opened(browser, session, permissions=["clipboard-read", "clipboard-write"])
         yield context.new_page(), Witness(context)
 
 
@@ -123,8 +115,8 @@ def _long_line(seq: int) -> str:
 def test_a_long_log_is_found_folded_linked_and_copied_although_most_of_it_is_not_loaded(
     server: Server, ours: Tenant
 ) -> None:
-    job, session = a_long_log(ours), session_of(ours.viewer)
-    with open_page(server, session) as (page, witness):
+    job = a_long_log(ours)
+    with open_page(server, ours.viewer) as (page, witness):
         page.goto(f"{server.url}/ours/jobs/{job.number}/")
         expect(page.locator("[data-count]")).to_have_text("60,000 lines")
         expect(page.get_by_text("live", exact=True)).to_be_visible()
@@ -229,10 +221,10 @@ class Writer:
 def test_a_console_restart_and_a_laptop_sleep_in_the_middle_of_a_log_leave_it_whole(
     server: Server, console: Console, ours: Tenant
 ) -> None:
-    runner, session = console.new_runner(ours), session_of(ours.viewer)
+    runner = console.new_runner(ours)
     job = ours.request()
     writer = Writer(runner, runner.take_and_start())
-    with open_page(server, session) as (page, _):
+    with open_page(server, ours.viewer) as (page, _):
         page.goto(f"{server.url}/ours/jobs/{job.number}/")
         sees_at_least(page, 5)
         the_console_restarts(page, server, writer)
@@ -305,7 +297,7 @@ def test_resources_and_graph_change_as_it_happens_and_what_is_left_is_told(
     )
     answer = console.person(ours, "operator").post(f"/api/plans/{plan.pk}/deploy", json={})
     number, runner = answer.json()["number"], console.new_runner(ours)
-    with open_page(server, session_of(ours.operator)) as (page, witness):
+    with open_page(server, ours.operator) as (page, witness):
         page.goto(f"{server.url}/ours/jobs/{number}/")
         expect(page.locator("resource-graph .box.is-waiting")).to_have_count(2)
         expect(page.locator("resource-graph .line")).to_have_count(1)
@@ -397,7 +389,7 @@ def test_a_long_plan_is_found_filtered_and_read_to_its_end(
     resources = [resource(f"terraform_data.r{number:02}", "create") for number in range(70)]
     inside = {**resource("module.net.terraform_data.old", "delete"), "module_address": "module.net"}
     plan = a_plan(console, ours, json=document(inside, *resources))
-    with open_page(server, session_of(ours.operator)) as (page, witness):
+    with open_page(server, ours.operator) as (page, witness):
         page.goto(f"{server.url}/ours/specs/{plan.spec.slug}/plans/{plan.number}/")
         expect(page.locator(".change").first).to_contain_text("module.net.terraform_data.old")
         page.get_by_label("Find a resource").press_sequentially("r6")

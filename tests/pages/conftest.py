@@ -10,6 +10,7 @@ from django.db import connection
 
 from console.accounts.models import User
 from tests.console_app import Background, Console
+from tests.console_process import Programs, Server, database_url
 from tests.pages.furnished import Furnished, furnish
 from tests.people import empty_database, make_tenant
 
@@ -26,6 +27,14 @@ def made(ended_connections: None, background: Background, django_db_blocker: Any
 def stranger(made: Furnished) -> User:
     """The admin of another organization."""
     return make_tenant("theirs").admin
+
+
+@pytest.fixture(scope="module")
+def server(made: Furnished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A console in a process of its own, for a browser."""
+    programs = Programs(tmp_path_factory.mktemp("console"), database_url())
+    yield programs.server(SLIPWAY_INSECURE_COOKIES="1")
+    programs.end()
 
 
 @pytest.fixture

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from django.conf import settings
-from django.test import Client
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
-from tests.console_process import Programs, Server, database_url
-from tests.journeys.browser import NARROW, WIDE, Witness, running_browser
+from tests.console_process import Server
+from tests.journeys.browser import NARROW, WIDE, Cookie, Witness, opened, running_browser, session_of
 from tests.pages.furnished import Furnished, pages_of
-
-#: What Playwright takes for a cookie has no public name.
-Cookie = Any
 
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.timeout(300)]
 
@@ -32,31 +26,15 @@ COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 
 
 @pytest.fixture(scope="module")
-def server(made: Furnished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    programs = Programs(tmp_path_factory.mktemp("console"), database_url())
-    yield programs.server(SLIPWAY_INSECURE_COOKIES="1")
-    programs.end()
-
-
-@pytest.fixture(scope="module")
 def cookie(made: Furnished, server: Server) -> Cookie:
-    """The session of an admin. Made before there is a browser, beside which Django wants to be left alone."""
-    client = Client()
-    client.force_login(made.tenant.admin, backend="django.contrib.auth.backends.ModelBackend")
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    return {"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.url}
+    """The session of an admin."""
+    return session_of(made.tenant.admin, server.url)
 
 
 @pytest.fixture(scope="module")
 def browser(cookie: Cookie) -> Iterator[Browser]:
     with running_browser() as running:
         yield running
-
-
-def opened(browser: Browser, *cookies: Cookie, **options: Any) -> BrowserContext:
-    context = browser.new_context(**options)
-    context.add_cookies(list(cookies))
-    return context
 
 
 def violations(tab: Tab, rules: list[str] | None = None) -> list[str]:
@@ -88,7 +66,7 @@ def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
 def test_axe_finds_nothing_on_any_page_and_none_is_too_wide_for_a_phone(
     browser: Browser, server: Server, made: Furnished, cookie: Cookie
 ) -> None:
-    context = opened(browser, cookie, viewport=WIDE, reduced_motion="reduce")
+    context = opened(browser, cookie, reduced_motion="reduce")
     context.add_init_script(AXE_SCRIPT)
     witness, tab = Witness(context), context.new_page()
     found: dict[str, list[str]] = {}
@@ -103,7 +81,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_too_wide_for_a_phone(
 
 
 def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Furnished) -> None:
-    context = opened(browser, viewport=WIDE)
+    context = opened(browser)
     context.add_init_script(AXE_SCRIPT)
     tab = context.new_page()
     found: dict[str, list[str]] = {}

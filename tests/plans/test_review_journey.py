@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
-from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from console.accounts.models import User
 from tests.chaos.runner.conftest import StartRunner
-from tests.journeys.browser import WIDE, Witness, running_browser
+from tests.journeys.browser import Witness, opened, running_browser, session_of
 from tests.people import Tenant
 from tests.plans.review import address, protect
 from tests.runner.installation import Installation, Project, messages, new_project, revise, wait_for_end
@@ -37,13 +34,13 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
     installation: Installation, ours: Tenant, project: Project
 ) -> None:
     # The browser's loop is no place for the database: what is needed of it is fetched before.
-    sessions = [session_of(ours.operator), session_of(ours.admin)]
+    sessions = [session_of(person, installation.url) for person in (ours.operator, ours.admin)]
     spec_page = installation.url + address("spec", project.spec)
     may_approve = f"{ours.admin}, {ours.second_operator}"
     with running_browser() as browser:
-        (asker, witness), (other, other_witness) = (
-            tab_of(browser, installation, session) for session in sessions
-        )
+        contexts = [opened(browser, session) for session in sessions]
+        witness, other_witness = (Witness(context) for context in contexts)
+        asker, other = (context.new_page() for context in contexts)
         asker.goto(spec_page)
         plans_and_finds_that_it_cannot_apply(asker)
         other.goto(asker.url)
@@ -57,20 +54,6 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
         assert witness.complaints == []
         assert other_witness.complaints == []
     assert project.resources() == ["server"]
-
-
-def session_of(user: User) -> str:
-    """The cookie of somebody who has signed in."""
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client.cookies[settings.SESSION_COOKIE_NAME].value
-
-
-def tab_of(browser: Browser, installation: Installation, session: str) -> tuple[Page, Witness]:
-    """A browser of one person's own."""
-    context = browser.new_context(viewport=WIDE)
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": installation.url}])
-    return context.new_page(), Witness(context)
 
 
 def plans_and_finds_that_it_cannot_apply(page: Page) -> None:
