@@ -169,7 +169,9 @@ def test_variables_history_and_settings(context: BrowserContext, page: Page, pro
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     expect(page.get_by_role("row", name="name Terraform")).to_contain_text('"quay"')
     page.get_by_label("demo", exact=True).check()
-    page.get_by_role("button", name="Save").click()
+    with page.expect_response(re.compile("/variable-sets/")) as saved:
+        page.get_by_role("button", name="Save").click()
+    assert saved.value.ok
     tabs = page.get_by_role("navigation", name="demo", exact=True)
     page.goto(f"{product.url}/demo/specs/demo/")
     tabs.get_by_role("link", name="Variables").click()
