@@ -1,4 +1,4 @@
-"""axe-core finds nothing on any page, in light or in dark; nothing has to be scrolled sideways on a phone."""
+"""axe-core finds nothing on any page, in light or in dark; nothing moves, nor is too wide for a phone."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def browser(cookie: Cookie) -> Iterator[Browser]:
         yield running
 
 
+#: Adds up how far things moved by themselves while the page loaded, as browsers measure it.
+MOVES = """
+  window.moved = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((one) => (window.moved += one.value)))
+    .observe({ type: "layout-shift", buffered: true });
+"""
+#: From here on, people who are measured call a page restless.
+RESTLESS = 0.1
+
+
 def violations(tab: Tab, rules: list[str] | None = None) -> list[str]:
     # Everything is of this page: there is no frame to look into and no style sheet to fetch from elsewhere.
     options = {"resultTypes": ["violations"], "preload": False, "iframes": False}
@@ -50,12 +60,14 @@ def violations(tab: Tab, rules: list[str] | None = None) -> list[str]:
 
 
 def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
-    """What is wrong with a page in each theme, and on a narrow screen."""
+    """What is wrong with a page in each theme, as it loads, and on a narrow screen."""
     tab.goto(url, wait_until="load")
     tab.evaluate("document.documentElement.dataset.theme = 'light'")
     found = {f"light {url}": violations(tab)}
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     found[f"dark {url}"] = violations(tab, COLOUR_RULES)
+    if (moved := tab.evaluate("window.moved")) > RESTLESS:
+        found[f"moves {url}"] = [f"by {moved:.2f} as it loads"]
     tab.set_viewport_size(NARROW)
     if tab.evaluate("document.documentElement.scrollWidth") > NARROW["width"]:
         found[f"narrow {url}"] = ["has to be scrolled sideways"]
@@ -63,11 +75,12 @@ def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
     return {where: what for where, what in found.items() if what}
 
 
-def test_axe_finds_nothing_on_any_page_and_none_is_too_wide_for_a_phone(
+def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone(
     browser: Browser, server: Server, made: Furnished, cookie: Cookie
 ) -> None:
     context = opened(browser, cookie, reduced_motion="reduce")
     context.add_init_script(AXE_SCRIPT)
+    context.add_init_script(MOVES)
     witness, tab = Witness(context), context.new_page()
     found: dict[str, list[str]] = {}
     for page in pages_of(made):
@@ -83,6 +96,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_too_wide_for_a_phone(
 def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Furnished) -> None:
     context = opened(browser)
     context.add_init_script(AXE_SCRIPT)
+    context.add_init_script(MOVES)
     tab = context.new_page()
     found: dict[str, list[str]] = {}
     for path in ("/sign-in", f"/join/{made.invitation}", "/join/nothing"):

@@ -44,6 +44,18 @@ def clock(at: datetime) -> SafeString:
     )
 
 
+@register.simple_tag
+def short(text: str, what: str, length: int = 12) -> SafeString:
+    """The beginning of something long that nobody reads; the whole of it on hover and on copy."""
+    return format_html(
+        '<copy-text class="short" what="{}" text="{}"><span class="mono" title="{}">{}</span></copy-text>',
+        what,
+        text,
+        text,
+        text[:length],
+    )
+
+
 @register.filter
 def elapsed(since: datetime | None) -> SafeString | str:
     """The time since then, counting; `<elapsed-time>` counts."""
