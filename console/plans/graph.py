@@ -132,7 +132,7 @@ class _Module:
         parent: "_Module | None" = None,
     ) -> None:
         self.call, self.files, self.parent = call, files, parent
-        self.prefix = f"{parent.prefix}module.{name}." if parent else ""
+        self.prefix: str = f"{parent.prefix}module.{name}." if parent else ""
         body = call.get("module") or {}
         self.outputs = body.get("outputs") or {}
         self.resources = {resource["address"]: resource for resource in body.get("resources") or []}

@@ -170,6 +170,7 @@ def follows_a_link_to_a_range_and_copies_it(page: Page) -> None:
     expect(page.get_by_role("button", name="Copied 3 lines")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == "line 30001\nline 30002\nline 30003\n"
     box = wait_until(lambda: place_at_rest(page.locator(".log-mark")), what="a mark that stands still")
+    assert box is not None
     page.mouse.click(box["x"] + 30, box["y"] + 2)
     expect(page).to_have_url(re.compile("#L30001$"))
     page.keyboard.down("Shift")

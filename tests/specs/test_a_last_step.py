@@ -17,9 +17,8 @@ from specs.document import blueprints
 from specs.models import Component, OwnBlueprint, Spec
 from tests.console_app import Console
 from tests.git_host import Repository
-from tests.journeys.browser import running_browser
+from tests.journeys.browser import Witness, opened, running_browser, session_of
 from tests.people import Tenant
-from tests.plans.test_review_journey import session_of, tab_of
 from tests.runner.installation import Installation, messages, wait_for_end
 from tests.specs.editing import Browser, new_spec, refusal
 from tests.specs.test_the_demo_through_every_source import installation, plan_of
@@ -94,9 +93,10 @@ def test_it_is_seen_on_the_page_while_it_runs_and_when_it_is_done(
     start_runner()
     job = deployed(ours, spec)
     page = installation.url + reverse("job", args=[ours.organization.slug, job.number])
-    session = session_of(ours.operator)
+    session = session_of(ours.operator, installation.url)
     with running_browser() as browser:
-        tab, witness = tab_of(browser, installation, session)
+        context = opened(browser, session)
+        tab, witness = context.new_page(), Witness(context)
         tab.goto(page)
         expect(phase(tab, "argocd")).to_have_class("phase is-running", timeout=60_000)
         expect(phase(tab, "apply")).to_have_class("phase is-running")
