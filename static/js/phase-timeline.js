@@ -57,9 +57,10 @@ class PhaseTimeline extends HTMLElement {
   #steps(job) {
     const ending = ENDINGS[job.status];
     const steps = [waited("queued", job.created, job.claimed, job), waited("claimed", job.claimed, job.started, job)];
-    // A phase ends in any case; of a job that did not succeed, the last to end is where it stopped: an apply
-    // goes on after the last step inside it.
-    for (const phase of this.#phases) steps.push(ran(phase, ending, phase === this.#lastEnded && ending !== "done"));
+    // Of a job that did not succeed, the last phase to end is where it stopped: an apply goes on after the last
+    // step inside it. Where the runner was not heard any more, it is the one that never ended.
+    const cutOff = this.#phases.some((phase) => phase.seconds === null);
+    for (const phase of this.#phases) steps.push(ran(phase, job, !cutOff && phase === this.#lastEnded && ending !== "done"));
     if (!ending) steps.push(...this.#expected());
     steps.push({
       name: ending ? job.status.toLowerCase() : "done",
@@ -90,12 +91,14 @@ function waited(name, from, to, job) {
   return { name, status: "running", seconds: null, since: from };
 }
 
-function ran(phase, ending, stopped) {
+function ran(phase, job, stopped) {
+  const ending = ENDINGS[job.status];
   if (phase.seconds !== null) {
     const status = phase.failed ? "failed" : (stopped && ending) || "done";
     return { name: phase.name, status, seconds: phase.seconds };
   }
-  return { name: phase.name, status: ending ?? "running", seconds: null, since: phase.since };
+  if (ending) return { name: phase.name, status: ending, seconds: Math.max(0, seconds(phase.since, job.finished)) };
+  return { name: phase.name, status: "running", seconds: null, since: phase.since };
 }
 
 function drawn(step) {

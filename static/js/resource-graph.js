@@ -16,6 +16,7 @@ class ResourceGraph extends HTMLElement {
   #scale = 1;
   #fetching = false;
   #askedAt = 0;
+  #again = 0;
 
   connectedCallback() {
     document.addEventListener("resources-changed", this);
@@ -24,17 +25,27 @@ class ResourceGraph extends HTMLElement {
   }
 
   disconnectedCallback() {
+    clearTimeout(this.#again);
     document.removeEventListener("resources-changed", this);
     document.body.removeEventListener("job-changed", this);
   }
 
   handleEvent(event) {
     if (event.type === "resources-changed" && this.#boxes.size) this.#take(event.detail.resources);
-    else if (!this.#boxes.size) this.#fetch();
+    else if (!this.#boxes.size) this.#fetchSoon();
+  }
+
+  /** Never dropped: the last change of a job may be the one that brings the picture. */
+  #fetchSoon() {
+    const wait = this.#fetching ? AGAIN_MS : Math.max(0, AGAIN_MS - (Date.now() - this.#askedAt));
+    this.#again ||= setTimeout(() => {
+      this.#again = 0;
+      if (this.#fetching) this.#fetchSoon();
+      else if (!this.#boxes.size) this.#fetch();
+    }, wait);
   }
 
   async #fetch() {
-    if (this.#fetching || Date.now() - this.#askedAt < AGAIN_MS) return;
     this.#fetching = true;
     this.#askedAt = Date.now();
     const answer = await fetch(this.getAttribute("src"), { headers: { Accept: "text/html" } }).catch(() => null);

@@ -309,21 +309,25 @@ def test_resources_and_graph_change_as_it_happens_and_what_is_left_is_told(
         expect(page.locator("resource-graph .box.is-waiting")).to_have_count(2)
         expect(page.locator("resource-graph .line")).to_have_count(1)
         claim = runner.take_and_start()
-        runner.log_lines(claim, 1, [phase("apply", "start"), of_resource("terraform_data.one", "started")])
+        runner.log_lines(claim, 1, [phase("init", "start"), phase("init", "end", seconds=1.5)])
+        runner.log_lines(claim, 3, [phase("apply", "start"), of_resource("terraform_data.one", "started")])
         expect(graph_box(page, "terraform_data.one")).to_have_class("box is-running")
         expect(page.locator(".phase.is-running", has_text="apply")).to_be_visible()
-        runner.log_lines(claim, 3, [of_resource("terraform_data.one", "done", seconds=2.5)])
+        runner.log_lines(claim, 5, [of_resource("terraform_data.one", "done", seconds=2.5)])
         expect(graph_box(page, "terraform_data.one")).to_have_class("box is-done")
         expect(graph_box(page, "terraform_data.two")).to_have_class("box is-waiting")
         same_as_a_list(page)
         zooms(page)
-        runner.log_lines(claim, 4, [of_resource("terraform_data.two", "failed", seconds=0.5), an_error()])
+        runner.log_lines(claim, 6, [of_resource("terraform_data.two", "failed", seconds=0.5), an_error()])
         expect(graph_box(page, "terraform_data.two")).to_have_class("box is-failed")
         jumps_from_the_card_to_the_line(page)
         assert upload(runner, claim) == 201
         expect(page.get_by_text("A state was not saved.")).to_be_visible()
         runner.fail(claim, fatal=True)
         slowest_first(page)
+        # The one that never ended is where it stopped.
+        expect(page.locator(".phase.is-done", has_text="init")).to_contain_text("1.5 s")
+        expect(page.locator(".phase.is-failed", has_text="apply")).to_contain_text(" s")
         with page.expect_download() as download:
             page.get_by_role("link", name="Download errored.tfstate").click()
         assert download.value.path().read_bytes() == STATE
@@ -376,7 +380,7 @@ def jumps_from_the_card_to_the_line(page: Page) -> None:
     expect(card).to_contain_text("It <i>broke</i><U+202E>")
     expect(card).to_contain_text("main.tf:3")
     expect(card.locator("mark")).to_have_text("x")
-    card.get_by_role("link", name="line 5").click()
+    card.get_by_role("link", name="line 7").click()
     expect(page.locator(".log-mark")).to_be_in_viewport()
 
 

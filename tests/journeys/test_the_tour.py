@@ -50,6 +50,8 @@ def plans_it_and_reads_the_plan(page: Page) -> None:
     expect(page.get_by_role("heading", name="PLAN #1 of demo")).to_be_visible()
     expect(status_of(page)).to_have_text("SUCCESS", timeout=PLAN_MS)
     expect(log_of(page)).to_contain_text("terraform_data.network: Plan to create")
+    # Asked for while the plan was being made, when there was no picture yet.
+    expect(page.locator("resource-graph svg")).to_be_visible()
     page.get_by_role("link", name="Review plan #1").click()
     expect(page.get_by_text(re.compile(r"^\d+ resources will be added\.$"))).to_be_visible()
     page.get_by_text('terraform_data.dns_record["www"]').click()
