@@ -24,10 +24,10 @@ def references(value: Any) -> set[str]:
         return set().union(*(references(item) for item in value), set())
     if not isinstance(value, str) or "." not in value:
         return set()
-    return {_address(found) for code in _code(value) for found in REFERENCE.finditer(code)}
+    return {_address(found) for code in code_in(value) for found in REFERENCE.finditer(code)}
 
 
-def _code(template: str) -> Iterator[str]:
+def code_in(template: str) -> Iterator[str]:
     """The stretches of code in a template: within `${…}` and `%{…}`, and not within quotes there."""
     inside, start = [TEXT], 0
     for sign in SIGN.finditer(template):

@@ -7,6 +7,7 @@ from typing import Any
 
 from console.errors import BadInput
 from specs.configuration import MAX_PARSED_BYTES, listed_blocks, parse_file
+from specs.expressions import code_in
 
 #: A file without such a line has no local values, and is not parsed.
 LOCALS = re.compile(r'^\s*(?:locals\b|"locals"\s*:)', re.MULTILINE)
@@ -52,9 +53,10 @@ def references_in(value: Any) -> list[str]:
         return [found for pair in value.items() for part in pair for found in references_in(part)]
     if isinstance(value, list):
         return [found for part in value for found in references_in(part)]
-    if not isinstance(value, str) or not ("${" in value or "%{" in value):
+    if not isinstance(value, str):
         return []
-    return [_written(match) for match in REFERENCE.finditer(value)]
+    # Texts are left out of the code, so that an index becomes an empty one: `module.m[""].output`.
+    return [_written(match) for match in REFERENCE.finditer('""'.join(code_in(value)))]
 
 
 def _written(match: re.Match[str]) -> str:
