@@ -194,6 +194,24 @@ def test_hostile_and_huge_values_are_shown_as_text_and_in_part(
     assert "\u202e" not in re.sub(r'(data-address|value)="[^"]*"', "", page)
 
 
+def test_what_is_not_known_or_not_shown_is_not_written_as_a_text(
+    console: Console, ours: Tenant, reader: Reader
+) -> None:
+    change = {
+        "after": {"zones": ["a", None], "login": {"user": "me", "word": "hunter2"}, "said": '"(sensitive)"'},
+        "after_unknown": {"zones": [False, True]},
+        "after_sensitive": {"login": {"word": True}},
+    }
+    page = html.unescape(
+        reader.reads(
+            a_plan(console, ours, json=document(resource("terraform_data.one", "create", change=change)))
+        )
+    )
+    assert '["a", (known after apply)]' in page
+    assert '{"user": "me", "word": (sensitive)}' in page
+    assert r'"\"(sensitive)\""' in page
+
+
 def test_a_nul_in_an_attribute_is_replaced(console: Console, ours: Tenant) -> None:
     made = resource("terraform_data.one", "create", change={"after": {"input": "a\0b"}})
     plan = a_plan(console, ours, json=document(made))

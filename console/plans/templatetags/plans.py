@@ -71,6 +71,9 @@ MAX_CHARS = 2_000
 #: Made once: `json.dumps` makes one for each call, which takes as long as encoding a small value.
 AS_JSON = json.JSONEncoder(ensure_ascii=False)
 
+#: Inside a list or a map; in front of the last quote of a text that quotes them there is a backslash.
+NO_VALUES = re.compile(f'"({"|".join(map(re.escape, (UNKNOWN, MASK, MASK_CHANGED)))})"')
+
 #: Marks that reorder text would let a value show as another: shown, not obeyed.
 REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
@@ -261,7 +264,12 @@ def _clipped(text: str) -> str:
 
 
 def _line(given: Any) -> str:
-    return AS_JSON.encode(given)
+    return _without_quotes(AS_JSON.encode(given))
+
+
+def _without_quotes(written: str) -> str:
+    """What is not a value is not written as one: `[(known after apply)]`."""
+    return NO_VALUES.sub(r"\1", written) if '"(' in written else written
 
 
 def _written(given: Any) -> str:
@@ -271,7 +279,7 @@ def _written(given: Any) -> str:
     line = _line(given)
     if len(line) < ONE_LINE_CHARS or not isinstance(given, dict | list):
         return line
-    return json.dumps(given, indent=2, ensure_ascii=False)
+    return _without_quotes(json.dumps(given, indent=2, ensure_ascii=False))
 
 
 def _compared(shown: Any, other: Any) -> str:
