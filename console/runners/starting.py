@@ -1,4 +1,7 @@
-"""How a runner is started, as text to copy: in a shell, by systemd, in a container, on Kubernetes."""
+"""How a runner is started, as text to copy: in a shell, by systemd, in a container, on Kubernetes.
+
+The token is in no program's arguments: every user of a machine can read those.
+"""
 
 from dataclasses import dataclass
 
@@ -40,14 +43,15 @@ systemctl enable --now slipway-runner"""
 
 CONTAINER = """\
 docker build --file deploy/runner.Dockerfile --tag slipway-runner .
+export SLIPWAY_REGISTRATION_TOKEN={token}
 docker run --detach --name slipway-runner --restart on-failure --stop-timeout 90 \\
   --volume slipway-runner:/var/lib/slipway-runner \\
   --env SLIPWAY_CONSOLE={console} \\
-  --env SLIPWAY_REGISTRATION_TOKEN={token} \\
+  --env SLIPWAY_REGISTRATION_TOKEN \\
   slipway-runner"""
 
 KUBERNETES = """\
-kubectl create secret generic slipway-runner --from-literal=token={token}
+printf %s {token} | kubectl create secret generic slipway-runner --from-file=token=/dev/stdin
 kubectl apply --filename - <<'EOF'
 apiVersion: apps/v1
 kind: StatefulSet

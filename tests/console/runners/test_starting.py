@@ -53,4 +53,11 @@ def test_the_volume_is_where_the_runner_of_the_image_keeps_its_credential() -> N
     assert made["spec"]["volumeClaimTemplates"][0]["metadata"] == {"name": "data"}
     assert made["spec"]["selector"]["matchLabels"] == made["spec"]["template"]["metadata"]["labels"]
     secret = next(one for one in container["env"] if "valueFrom" in one)["valueFrom"]["secretKeyRef"]
-    assert f"secret generic {secret['name']} --from-literal={secret['key']}={TOKEN}" in COMMANDS["kubernetes"]
+    assert f"secret generic {secret['name']} --from-file={secret['key']}=/dev/stdin" in COMMANDS["kubernetes"]
+
+
+def test_the_token_is_in_no_programs_arguments() -> None:
+    """`export`, `printf` and what stands between `<<` and its end are the shell's own."""
+    for command in COMMANDS.values():
+        (told,) = [line for line in command.splitlines() if TOKEN in line]
+        assert re.match(r"export |printf %s \S+ \||SLIPWAY_REGISTRATION_TOKEN=", told)
