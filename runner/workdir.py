@@ -86,7 +86,7 @@ class DataDirectory:
             for errored in _errored_states(left):
                 rescued = self.rescue(errored, **_noted(left))
                 logger.error("A killed attempt left a state that was not saved: it is now %s.", rescued)
-            remove_tree(left)
+            Workdir(left).remove()
 
     def rescue(self, errored: Path, *, job_id: str, claim_id: str) -> Path:
         """Keep an errored state where nothing removes it, under the names by which the console knows it."""
@@ -122,7 +122,7 @@ class Workdir:
         self.configuration = path / "configuration"  # where Terraform runs
         self.home = path / "home"
         self.scratch = path / "scratch"  # documents and the plan
-        self.temporary = path / "tmp"  # what Terraform and its providers know as TMPDIR
+        self.temporary = _temporary_of(path)  # what Terraform and its providers know as TMPDIR
         self._files = 0
         self._bytes = 0
 
@@ -134,12 +134,8 @@ class Workdir:
 
     def make(self) -> None:
         self.path.mkdir(mode=0o700)
-        for directory in (self.configuration, self.home, self.scratch):
+        for directory in (self.configuration, self.home, self.scratch, self.temporary):
             directory.mkdir(mode=0o700)
-        if len(os.fsencode(self.temporary)) <= _MAX_TEMPORARY_PATH_BYTES:
-            self.temporary.mkdir(mode=0o700)
-        else:
-            self.temporary = Path(tempfile.mkdtemp(prefix="slipway-"))
 
     def note(self, *, job_id: str, claim_id: str) -> None:
         """Whose directory this is: what a killed runner leaves can then be told to the console."""
@@ -218,6 +214,16 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         logger.error("The work directory %s cannot be removed; remove it by hand, it may hold secrets.", path)
+
+
+def _temporary_of(workdir: Path) -> Path:
+    """Inside, where its path is short enough; else among the machine's temporary files, under the same name.
+
+    The name is known before anything is made, so that whoever clears up after a kill finds it.
+    """
+    inside = workdir / "tmp"
+    fits = len(os.fsencode(inside)) <= _MAX_TEMPORARY_PATH_BYTES
+    return inside if fits else Path(tempfile.gettempdir()) / f"slipway-{workdir.name}"
 
 
 def _errored_states(workdir: Path) -> list[Path]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -60,6 +62,14 @@ def test_a_version_that_the_runner_does_not_have_is_explained(
     assert "Unsupported Terraform Core version" in str(final.error_message)
 
 
+@pytest.fixture
+def workdir(tmp_path: Path) -> Iterator[Workdir]:
+    made = Workdir(tmp_path / uuid4().hex[:12])
+    made.make()
+    yield made
+    made.remove()
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -77,17 +87,13 @@ def test_a_version_that_the_runner_does_not_have_is_explained(
         "terraform.tfstate",
     ],
 )
-def test_a_file_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
-    workdir = Workdir(tmp_path / "work")
-    workdir.make()
+def test_a_file_name_that_leads_elsewhere_is_refused(workdir: Workdir, name: str) -> None:
     with pytest.raises(UnsafeFile):
         workdir.write(name, "")
     assert not list(workdir.configuration.iterdir())
 
 
-def test_a_file_below_a_link_or_a_file_is_refused(tmp_path: Path) -> None:
-    workdir = Workdir(tmp_path / "work")
-    workdir.make()
+def test_a_file_below_a_link_or_a_file_is_refused(workdir: Workdir, tmp_path: Path) -> None:
     (workdir.configuration / "link").symlink_to(tmp_path)
     workdir.write("file", "")
     for name in ("link/evil.tf", "file/evil.tf", "file", "link"):
@@ -96,9 +102,7 @@ def test_a_file_below_a_link_or_a_file_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "evil.tf").exists()
 
 
-def test_a_configuration_of_too_many_files_is_refused(tmp_path: Path) -> None:
-    workdir = Workdir(tmp_path / "work")
-    workdir.make()
+def test_a_configuration_of_too_many_files_is_refused(workdir: Workdir) -> None:
     for number in range(MAX_FILES):
         workdir.write(f"{number}.tf", "")
     with pytest.raises(UnsafeFile, match="too large"):

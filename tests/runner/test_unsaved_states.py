@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_a_state_that_a_killed_attempt_left_is_found_in_whatever_folder_it_worke
 ) -> None:
     data = DataDirectory(tmp_path)
     data.prepare()
-    workdir = Workdir(data.work / "killed")
+    workdir = Workdir(data.work / uuid4().hex)
     workdir.make()
     workdir.note(job_id="the-job", claim_id="the-claim")
     for place in (folder, "configuration/.terraform/modules/theirs"):

@@ -1,0 +1,28 @@
+"""What an attempt keeps on the disk is gone afterwards, whoever has to clear it up."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from runner.workdir import DataDirectory, Workdir
+
+
+@pytest.mark.parametrize(("depth", "places"), [(0, 1), (20, 2)], ids=["a short path", "a long path"])
+def test_all_of_a_killed_attempt_is_known_from_the_start_and_removed_at_the_next(
+    reachable_tmp_path: Path, depth: int, places: int
+) -> None:
+    """Providers open sockets in their temporary folder; below a long path they could not."""
+    data = DataDirectory(reachable_tmp_path / ("long-" * depth + "data"))
+    data.prepare()
+    workdir = Workdir(data.work / uuid4().hex[:12])
+    told_to_the_guard = workdir.directories
+    workdir.make()
+    assert len(told_to_the_guard) == places
+    for directory in (*told_to_the_guard, workdir.temporary):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    data.sweep()
+    assert not any(directory.exists() for directory in (*told_to_the_guard, workdir.temporary))
