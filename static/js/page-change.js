@@ -1,7 +1,8 @@
 /** One page after the other without a reload, though parts of it are renewed by pushes while an answer is awaited.
  *
  * The link or form that was pressed may be gone by then. Its answer must still change the address, and must not
- * pull back whoever has gone on meanwhile. */
+ * pull back whoever has gone on meanwhile. And while somebody presses a button, it stays: a button that is replaced
+ * between down and up was never clicked. */
 
 let asked = 0;
 let wentAt = 0;
@@ -23,10 +24,36 @@ function isTooLate(detail) {
   return !detail.target.isConnected;
 }
 
+/** Pushes arrive as events, such as `jobs-changed`; what nobody asked for by hand can wait. */
+function isPush({ requestConfig }) {
+  return requestConfig.triggeringEvent?.type.endsWith("-changed") ?? false;
+}
+
+let pressed = null;
+const waiting = new Set();
+
+function release() {
+  pressed = null;
+  waiting.forEach((name) => document.body.dispatchEvent(new CustomEvent(name)));
+  waiting.clear();
+}
+
+document.addEventListener("pointerdown", ({ target }) => (pressed = target), true);
+// After the click, which follows the end of the press at once.
+for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => setTimeout(release), true);
+window.addEventListener("blur", release);
+
 function takeAnswer(event) {
-  if (isTooLate(event.detail)) event.preventDefault();
-  // htmx looks at the link for this, and has forgotten that it was one if it was replaced.
-  else if (event.detail.boosted) event.detail.etc.push ??= "true";
+  const { detail } = event;
+  if (isTooLate(detail)) {
+    event.preventDefault();
+  } else if (isPush(detail) && detail.target.contains(pressed)) {
+    event.preventDefault();
+    waiting.add(detail.requestConfig.triggeringEvent.type);
+  } else if (detail.boosted) {
+    // htmx looks at the link for this, and has forgotten that it was one if it was replaced.
+    detail.etc.push ??= "true";
+  }
 }
 
 document.addEventListener("htmx:beforeRequest", ({ detail }) => {

@@ -100,6 +100,20 @@ def test_a_link_that_is_renewed_before_its_answer_still_changes_the_address(
 
 
 @pytest.mark.timeout(180)
+def test_a_button_that_is_being_pressed_is_not_renewed_before_it_is_let_go(served: str, ours: Tenant) -> None:
+    with locked_state(served, ours) as (page, _):
+        page.get_by_role("button", name="Force-unlock…").hover()
+        page.mouse.down()
+        page.evaluate("document.getElementById('state-live').classList.add('as-it-was')")
+        with page.expect_request_finished(lambda request: request.headers.get("hx-target") == "state-live"):
+            page.evaluate("document.body.dispatchEvent(new CustomEvent('specs-changed'))")
+        expect(page.locator(".as-it-was")).to_have_count(1)
+        page.mouse.up()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        expect(page.locator(".as-it-was")).to_have_count(0)  # what came meanwhile is shown now
+
+
+@pytest.mark.timeout(180)
 def test_the_late_answer_of_a_form_does_not_pull_back_who_went_on(served: str, ours: Tenant) -> None:
     with locked_state(served, ours) as (page, _):
         held: list[tuple[Route, APIResponse]] = []
