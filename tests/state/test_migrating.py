@@ -21,7 +21,6 @@ from tests.runner.terraforms import terraform_on_path
 from tests.state.backend_client import state
 from tests.state.emulators import amazon, google, microsoft, s3
 from tests.state.terraform import TWO_RESOURCES, Terraform
-from tests.throwaway_postgres import reachable_directory
 
 
 @pytest.fixture
@@ -84,10 +83,15 @@ def kept_in(kind: str, folder: Path) -> Iterator[tuple[dict[str, object], dict[s
 
 @pytest.mark.parametrize("kind", ["s3", "gcs", "azurerm", "pg"])
 def test_from_another_backend_with_an_empty_plan_afterwards(
-    kind: str, served: str, ours: Tenant, project: Project, runner: None, tmp_path: Path
+    kind: str,
+    served: str,
+    ours: Tenant,
+    project: Project,
+    runner: None,
+    tmp_path: Path,
+    reachable_tmp_path: Path,
 ) -> None:
-    folder = reachable_directory("slipway-elsewhere-")
-    with kept_in(kind, folder) as (settings, environment):
+    with kept_in(kind, reachable_tmp_path) as (settings, environment):
         there = elsewhere(tmp_path / "there", **environment)
         (there.folder / "backend.tf.json").write_text(
             json.dumps({"terraform": {"backend": {kind: settings}}})
