@@ -7,6 +7,7 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from runner.git_pack import PackTooLarge, check_pack
 from runner.outcome import StepFailed
 from runner.protocol import git_login
 
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 
 MAX_FILES = 20_000
 MAX_BYTES = 256 * 1024 * 1024
+#: What all objects of a pack may become: unpacked they are in memory, and a megabyte can become a thousand.
+MAX_OBJECT_BYTES = 256 * 1024 * 1024
 SPOOL_BYTES = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 60
-#: Of a tree's entries: an ordinary file, an executable one, and a link.
-FILE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
+#: Of a tree's entries: a link and another repository. What is neither is a file, also with the modes that old
+#: programs wrote.
+LINK, SUBMODULE = 0o120000, 0o160000
 
 # dulwich is imported where it is used: most jobs have no Git source, and an idle runner stays small.
 
@@ -35,7 +39,7 @@ def fetch_files(*, url: str, commit: str, token: str | None = None) -> dict[str,
 def _fetch(url: str, wanted: ObjectID, token: str | None) -> MemoryObjectStore:
     """The one commit; where the server gives out only what its refs are at, their whole history."""
     from dulwich.client import HTTPUnauthorized
-    from dulwich.errors import GitProtocolError, NotGitRepository
+    from dulwich.errors import FileFormatException, GitProtocolError, NotGitRepository
     from urllib3.exceptions import HTTPError
 
     try:
@@ -55,7 +59,9 @@ def _fetch(url: str, wanted: ObjectID, token: str | None) -> MemoryObjectStore:
         raise StepFailed(
             "git_failed", f"There is no Git repository at {url}, or it needs a sign-in."
         ) from error
-    except (GitProtocolError, HTTPError, OSError, KeyError) as error:
+    except PackTooLarge as error:
+        raise _too_large() from error
+    except (GitProtocolError, FileFormatException, HTTPError, OSError, KeyError, ValueError) as error:
         raise StepFailed(
             "git_failed", f"Commit {wanted.decode()[:12]} cannot be fetched from {url}: {error}"
         ) from error
@@ -100,6 +106,7 @@ def _receive(url: str, wants: list[ObjectID] | None, token: str | None) -> Memor
             for answer in answers:
                 answer.close()  # one that is refused half-way is read by nobody
             manager.clear()
+        check_pack(pack, limit_bytes=MAX_OBJECT_BYTES)
         _unpack(pack, store)
     return store
 
@@ -128,8 +135,8 @@ def _files_of(store: MemoryObjectStore, commit: ObjectID) -> Iterator[tuple[str,
         path = (entry.path or b"").decode("utf-8", "surrogateescape")
         if entry.mode == LINK:
             raise StepFailed("git_failed", f"{path!r} is a link. Only ordinary files are used.", fatal=True)
-        if entry.mode not in (FILE, EXECUTABLE) or entry.sha is None:
-            continue  # a submodule: it is another repository
+        if entry.mode == SUBMODULE or entry.sha is None:
+            continue  # it is another repository
         content = store[entry.sha].as_raw_string()
         size += len(content)
         if number >= MAX_FILES or size > MAX_BYTES:

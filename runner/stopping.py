@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from enum import StrEnum
+from typing import TypeVar
 
 from runner import clock
 
@@ -16,6 +19,9 @@ RUNNER_STOP_SECONDS = 10.0
 STALE_CLAIM_SECONDS = 5.0
 #: After a stop of the runner, how long an unreachable console is still tried with the report.
 LAST_REPORT_SECONDS = 13.0
+
+
+Result = TypeVar("Result")
 
 
 class StopReason(StrEnum):
@@ -94,6 +100,8 @@ class Stop:
 
     def claim_is_stale(self) -> None:
         self._ask(StopReason.LEASE_LOST, min(STALE_CLAIM_SECONDS, self._lease.kill_at - clock.now()))
+        # Nothing is accepted any more: a console that fails on this attempt's log must not hold its slot.
+        self._give_up_at = min(self._give_up_at, clock.now() + STALE_CLAIM_SECONDS)
 
     @property
     def reason(self) -> StopReason | None:
@@ -137,6 +145,21 @@ class Stop:
         while (left := end - clock.now()) > 0:
             self.check()
             time.sleep(min(left, 0.1))
+
+    def unless_stopped(self, work: Callable[[], Result]) -> Result:
+        """Do what cannot be interrupted, such as waiting for a server; a stop leaves it behind."""
+        result: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work())
+            except BaseException as error:
+                result.set_exception(error)
+
+        threading.Thread(target=run, name="unless-stopped", daemon=True).start()
+        while not wait([result], timeout=0.1).done:
+            self.check()
+        return result.result()
 
     def _current(self) -> _Request | None:
         moment = clock.now()

@@ -19,16 +19,15 @@ from dulwich.repo import MemoryRepo
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from console.errors import BadInput
+from runner.git_pack import NotAPack, PackTooLarge, check_pack
 from runner.protocol import git_login
 from specs.configuration import MAX_FILES, MAX_TOTAL_BYTES
 from specs.git_network import AddressRefused, check_address, pool_manager
-from specs.git_pack import NotAPack, PackTooLarge, check_pack
 from specs.variables import open_secret
 
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
-#: Of a tree's entries, what is an ordinary file.
-REGULAR_FILES = (0o100644, 0o100755)
-LINK = 0o120000
+#: Of a tree's entries, those that are no files.
+LINK, SUBMODULE = 0o120000, 0o160000
 TIMEOUT_SECONDS = 20
 #: What one commit of a repository may be: as it is sent, and as it is.
 MAX_PACK_BYTES = 32 * 1024 * 1024
@@ -162,7 +161,7 @@ def _files(store: MemoryObjectStore, commit: Commit, folder: str) -> dict[str, s
         path = (entry.path or b"").decode("utf-8", "replace")
         if entry.mode == LINK:
             raise _link(path)
-        if not path.startswith(prefix) or entry.mode not in REGULAR_FILES or entry.sha is None:
+        if not path.startswith(prefix) or entry.mode == SUBMODULE or entry.sha is None:
             continue
         content = store[entry.sha].as_raw_string()
         size += len(content)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from console.errors import BadInput
+from runner.git_pack import NotAPack, PackTooLarge, check_pack
 from specs import git, git_network
 from specs.git import GitSource, read_files, resolve
 from specs.git_network import AddressRefused, check_address, is_public, pool_manager
-from specs.git_pack import NotAPack, PackTooLarge, check_pack
 from tests.git_host import Repository
 
 

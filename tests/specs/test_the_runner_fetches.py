@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dulwich import porcelain
+from dulwich.objects import Blob, ObjectID, Tree
 from dulwich.repo import Repo
 
 from console.errors import BadInput
@@ -45,6 +46,31 @@ def test_what_cannot_be_fetched_is_said(repository: Repository, monkeypatch: pyt
     monkeypatch.setattr(git, "MAX_BYTES", 500)
     with pytest.raises(StepFailed, match="too large"):
         fetch_files(url=repository.url, commit=commit)
+
+
+def test_what_would_unpack_to_more_than_there_is_room_for_is_not_unpacked(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes on the wire; unpacked they would be in memory, beside the applies of other slots."""
+    commit = repository.commit({"main.tf": "#" * 5_000_000})
+    monkeypatch.setattr(git, "MAX_OBJECT_BYTES", 1_000_000)
+    with pytest.raises(StepFailed, match="too large"):
+        fetch_files(url=repository.url, commit=commit)
+
+
+def test_a_file_with_the_mode_of_an_old_program_is_a_file(repository: Repository) -> None:
+    repository.commit({"main.tf": ""})
+    with Repo(str(repository.folder)) as opened:
+        blob, tree = Blob.from_string(b"# written long ago\n"), Tree()
+        tree.add(b"main.tf", 0o100664, blob.id)
+        tree.add(b"vendored", 0o160000, ObjectID(b"1" * 40))
+        opened.object_store.add_objects([(blob, None), (tree, None)])
+        commit = opened.get_worktree().commit(
+            message=b"old", tree=tree.id, author=AUTHOR, committer=AUTHOR, sign=False
+        )
+    expected = {"main.tf": "# written long ago\n"}
+    assert fetch_files(url=repository.url, commit=commit.decode()) == expected
+    assert read_files(GitSource(repository.url, "main", ""), commit.decode()) == expected
 
 
 def test_a_link_is_refused_at_the_door_and_by_the_runner(repository: Repository) -> None:

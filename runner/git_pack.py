@@ -1,5 +1,7 @@
 """Bounds on what a Git server sends: how large a pack becomes is counted before any of it is kept."""
 
+from __future__ import annotations
+
 import zlib
 from typing import IO
 
