@@ -96,7 +96,7 @@ def _estimate(attempt: Attempt, program: str) -> dict[str, str]:
             stop=_Patience(attempt.stop, attempt.lease),
             stdout=stdout,
             stderr=stderr,
-            on_interrupt=attempt.on_interrupt,
+            leash=attempt.leash(),
         )
     except OSError as error:
         raise NoEstimate(f"{program} cannot be started: {error.strerror}.") from error

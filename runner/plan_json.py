@@ -9,10 +9,7 @@ from collections.abc import Container, Iterator
 from itertools import zip_longest
 from typing import Any
 
-#: Stands in the place of a sensitive value.
-SENSITIVE = "(sensitive)"
-#: Stands in the place of one that will be another: people must see that much.
-SENSITIVE_CHANGED = "(sensitive, changed)"
+from runner.protocol import MASK, MASK_CHANGED
 
 Document = dict[str, Any]
 
@@ -96,7 +93,7 @@ def _mask_change(change: Document) -> None:
 def _mask_values(values: Document) -> None:
     for output in values.get("outputs", {}).values():
         if output.get("sensitive") and "value" in output:
-            output["value"] = SENSITIVE
+            output["value"] = MASK
     for resource in _resources(values.get("root_module", {})):
         if "values" in resource:
             values, marks = resource["values"], resource.get("sensitive_values")
@@ -114,19 +111,19 @@ def _mask_variables(document: Document, configuration: Document, sensitive: Cont
     declared = configuration.get("variables", {})
     for name, variable in document.get("variables", {}).items():
         if name in sensitive or declared.get(name, {}).get("sensitive"):
-            variable["value"] = SENSITIVE
+            variable["value"] = MASK
 
 
 def _mask_configuration(module: Document, sensitive: Container[str]) -> None:
     """Defaults of sensitive variables, and constants that a module call passes to them."""
     for name, variable in module.get("variables", {}).items():
         if "default" in variable and (name in sensitive or variable.get("sensitive")):
-            variable["default"] = SENSITIVE
+            variable["default"] = MASK
     for call in module.get("module_calls", {}).values():
         called = call.get("module", {})
         for name, expression in call.get("expressions", {}).items():
             if called.get("variables", {}).get(name, {}).get("sensitive") and "constant_value" in expression:
-                expression["constant_value"] = SENSITIVE
+                expression["constant_value"] = MASK
         _mask_configuration(called, ())
 
 
@@ -166,7 +163,7 @@ def _with_copies(value: Any, marks: Any, secrets: Container[str]) -> Any:
 def _masked(value: Any, marks: Any, before: Any = None) -> Any:
     """The value with each marked part replaced; marks have the value's shape, with `true` at secrets."""
     if marks is True:
-        return None if value is None else SENSITIVE if before in (None, value) else SENSITIVE_CHANGED
+        return None if value is None else MASK if before in (None, value) else MASK_CHANGED
     if isinstance(marks, dict) and isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
         return {key: _masked(one, marks.get(key), old.get(key)) for key, one in value.items()}

@@ -33,6 +33,11 @@ TERRAFORMS_FOLDER = ".terraform"
 ERRORED_STATE = "errored.tfstate"
 TERRAFORMS_FILES = frozenset({ERRORED_STATE, "terraform.tfstate"})
 
+#: Stands in the place of a sensitive value, in plans, logs and on pages.
+MASK = "(sensitive)"
+#: Stands in the place of one that will be another: people must see that much.
+MASK_CHANGED = "(sensitive, changed)"
+
 #: The chain of a log without lines. See `extend_chain`.
 EMPTY_CHAIN = "0" * 64
 
@@ -77,7 +82,10 @@ class CancelReason(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFacts:
-    """What a runner says of itself, at registration and at every start."""
+    """What a runner says of itself, at registration and at every start.
+
+    With no slots it comes from a command beside the runner, and the console keeps what it knows.
+    """
 
     version: str
     terraform_version: str
@@ -86,6 +94,15 @@ class RunnerFacts:
     types: list[str]
     #: The pools that it is to serve; none named means all that it belongs to.
     pools: list[str] = dataclasses.field(default_factory=list)
+    #: Fresh at each start of the program, for its `Goodbye`; at most 64 characters.
+    start_id: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Goodbye:
+    """The runner has stopped in good order. It means nothing when another start has said hello since."""
+
+    start_id: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from console.errors import BadInput
+from runner.protocol import MASK
 from specs.document import files_of
 from specs.models import Revision
 from specs.variables import CATEGORIES, bundle_of
@@ -126,7 +127,7 @@ def _source_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
         if before.get(name) != after.get(name):
             yield SourceChange(name, str(before.get(name) or ""), str(after.get(name) or ""))
     if before.get("credential") != after.get("credential"):
-        shown = ("(sensitive)" if one.get("credential") else "" for one in (before, after))
+        shown = (MASK if one.get("credential") else "" for one in (before, after))
         yield SourceChange("token", *shown)
 
 

@@ -5,14 +5,13 @@ from typing import Any
 from rest_framework import serializers
 
 from console.runners.models import DEFAULT_POOL
+from runner.protocol import MASK
 from specs import selectors
 from specs.comparison import Comparison
 from specs.document import Blueprint
 from specs.models import Output, OwnBlueprint, Revision, Spec, VariableSet
 from specs.spec_settings import SETTINGS
 from specs.variables import Effective
-
-SENSITIVE = "(sensitive)"
 
 
 class SpecSerializer(serializers.ModelSerializer[Spec]):
@@ -187,7 +186,7 @@ def effective_json(one: Effective) -> dict[str, Any]:
     return {
         "name": one.name,
         "category": one.category,
-        "value": SENSITIVE if one.sensitive and not one.is_missing else one.value,
+        "value": MASK if one.sensitive and not one.is_missing else one.value,
         "sensitive": one.sensitive,
         "origin": one.origin,
         "overrides": list(one.overrides),

@@ -7,6 +7,8 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from console.leaves import with_leaves
+
 if TYPE_CHECKING:
     from specs.models import Revision, Spec
 
@@ -14,7 +16,11 @@ if TYPE_CHECKING:
 def canonical(document: dict[str, Any]) -> bytes:
     """One spelling only: sorted keys, no spaces, UTF-8, no NaN, whole numbers without a fraction."""
     return json.dumps(
-        _normal(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        with_leaves(document, _normal),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
     ).encode()
 
 
@@ -41,10 +47,4 @@ def _normal(value: Any) -> Any:
 
     By the decimal that is written: 1e23 is not the whole number that is nearest to it in binary.
     """
-    if isinstance(value, float) and value.is_integer():
-        return int(Decimal(repr(value)))
-    if isinstance(value, dict):
-        return {key: _normal(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_normal(item) for item in value]
-    return value
+    return int(Decimal(repr(value))) if isinstance(value, float) and value.is_integer() else value

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from console.accounts.tokens import ANY_TOKEN
 from console.errors import InvalidMessage, PartsMissing, TooLarge
 from console.identities.models import CloudIdentity, ResourceList, ResourcePart
-from runner.protocol import FoundResources
+from runner.protocol import MASK, FoundResources
 
 #: What a FETCH_RESOURCES looks for, and what a blueprint's variable may name as its `picker`.
 KINDS = ("region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate")
@@ -66,7 +66,7 @@ def _complete(shown: ResourceList, claim_id: UUID, found: FoundResources) -> Non
             f"Part {missing[0]} of {found.kind} in {found.region} has not arrived. Send them again from 0.",
             missing=missing[:20],
         )
-    error = ANY_TOKEN.sub("(sensitive)", found.error or "")[:MAX_ERROR_CHARS]
+    error = ANY_TOKEN.sub(MASK, found.error or "")[:MAX_ERROR_CHARS]
     shown.error, shown.failed_at = error, Now() if error else None
     if error and shown.shown_claim not in (None, claim_id):
         own.delete()

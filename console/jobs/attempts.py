@@ -40,7 +40,7 @@ from console.jobs.lifecycle import (
     Ending,
     after_failure,
 )
-from console.jobs.masking import MASK, Secrets, forget_secrets, masked, remember_secrets, secrets_of
+from console.jobs.masking import Secrets, forget_secrets, masked, remember_secrets, secrets_of
 from console.jobs.models import Attempt, Job, Outcome
 from console.jobs.queue import Held
 from console.jobs.selectors import LEVEL_BITS
@@ -50,6 +50,7 @@ from console.runners.recognition import LookAgain
 from console.runners.services import KnownRunner
 from runner.protocol import (
     EMPTY_CHAIN,
+    MASK,
     MAX_BATCH_BYTES,
     MAX_BATCH_LINES,
     MAX_LINE_CHARS,

@@ -7,10 +7,9 @@ from uuid import UUID
 
 from console.jobs.models import Job
 from console.jobs.queue import Held
-from runner.protocol import Claim
+from console.leaves import texts, with_leaves
+from runner.protocol import MASK, Claim
 from specs.variables import Revealed, reveal
-
-MASK = "(sensitive)"
 
 #: Shorter ones would ruin the log and hide nothing.
 MIN_SECRET_CHARS = 4
@@ -49,21 +48,15 @@ def secrets_of(held: Held) -> Secrets:
 
 def masked(value: Any, secrets: re.Pattern[str]) -> Any:
     """The same with every secret covered, in texts at any depth. Keys are the protocol's own words."""
-    if isinstance(value, str):
-        return secrets.sub(MASK, value)
-    if isinstance(value, dict):
-        return {key: masked(one, secrets) for key, one in value.items()}
-    if isinstance(value, list):
-        return [masked(one, secrets) for one in value]
-    return value
+    return with_leaves(value, lambda leaf: secrets.sub(MASK, leaf) if isinstance(leaf, str) else leaf)
 
 
 def _remember(claim_id: UUID, values: Iterable[Any]) -> None:
     if len(_remembered) >= MOST_REMEMBERED:
         _remembered.clear()
-    texts = {line for value in values for text in _texts(value) for line in _lines(text)}
-    longest_first = sorted(texts, key=lambda text: (-len(text), text))
-    _remembered[claim_id] = re.compile("|".join(map(re.escape, longest_first))) if texts else None
+    lines = {line for value in values for text in texts(value) for line in _lines(text)}
+    longest_first = sorted(lines, key=lambda text: (-len(text), text))
+    _remembered[claim_id] = re.compile("|".join(map(re.escape, longest_first))) if lines else None
 
 
 def _sensitive(revealed: Revealed) -> list[Any]:
@@ -75,16 +68,6 @@ def _sensitive(revealed: Revealed) -> list[Any]:
 
 def _named(values: dict[str, Any], names: Iterable[str]) -> Iterator[Any]:
     return (values[name] for name in names if name in values)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-MASK = "(sensitive)"
-MASK_CHANGED = "(sensitive, changed)"
+from runner.protocol import MASK, MASK_CHANGED
+
 UNKNOWN = "(known after apply)"
 
 #: Terraform's action lists, as one word each.

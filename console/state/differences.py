@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from console.plans.changes import MASK_CHANGED
-from console.state.masking import MASK, Secrets
+from console.state.masking import Secrets
 from console.state.resources import Instance, instances, outputs
+from runner.protocol import MASK, MASK_CHANGED
 
 
 def changes(before: dict[str, Any], after: dict[str, Any], secrets: Secrets) -> list[dict[str, Any]]:

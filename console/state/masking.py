@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MASK = "(sensitive)"
+from console import leaves
+from runner.protocol import MASK
 
 #: A copy of "on" or "admin" says nothing; one of a longer secret does.
 MIN_COPIED_CHARS = 6
@@ -28,11 +29,7 @@ class Secrets:
         )
 
     def hide(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: self.hide(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.hide(item) for item in value]
-        return MASK if self._is_secret(value) else value
+        return leaves.with_leaves(value, lambda leaf: MASK if self._is_secret(leaf) else leaf)
 
     def _is_secret(self, value: Any) -> bool:
         if value is None or isinstance(value, bool):
@@ -46,12 +43,8 @@ NO_SECRETS = Secrets()
 
 def texts(value: Any) -> Iterator[str]:
     """The leaves of a value. Of a value that Terraform keeps with its type, the type is none."""
-    if isinstance(value, dict):
-        leaves = [value["value"]] if value.keys() == {"value", "type"} else value.values()
-        for item in leaves:
-            yield from texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts(item)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
+    return leaves.texts(value, parts=_parts)
+
+
+def _parts(value: dict[str, Any]) -> Iterable[Any]:
+    return [value["value"]] if value.keys() == {"value", "type"} else value.values()

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from console.state.masking import MASK, NO_SECRETS, Secrets
+from console.state.masking import NO_SECRETS, Secrets
+from runner.protocol import MASK
 
 #: Providers mark what is sensitive in their schema, and older Terraforms did not write that into the state.
 SECRET_NAME = re.compile(

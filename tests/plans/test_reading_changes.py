@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from console.plans.changes import (
-    MASK,
-    MASK_CHANGED,
     UNKNOWN,
     count_in_state,
     drift,
@@ -21,6 +19,7 @@ from console.plans.changes import (
     summarize,
 )
 from runner.plan_json import mask
+from runner.protocol import MASK, MASK_CHANGED
 from tests.plans.review import resource
 from tests.runner.terraforms import terraform_on_path
 

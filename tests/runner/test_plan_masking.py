@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from runner.plan_json import SENSITIVE, mask, sensitive_values, summarize
+from runner.plan_json import mask, sensitive_values, summarize
+from runner.protocol import MASK
 
 
 def change(*actions: str, mode: str = "managed", **more: Any) -> dict[str, Any]:
@@ -81,8 +82,8 @@ def test_marked_values_are_masked_wherever_the_document_repeats_them() -> None:
     assert document["variables"]["region"] == {"value": "eu"}
     assert document["resource_changes"][0]["change"] == {
         "actions": ["update"],
-        "before": {"a": SENSITIVE, "n": None},
-        "after": {"a": {"deep": SENSITIVE, "open": "y"}},
+        "before": {"a": MASK, "n": None},
+        "after": {"a": {"deep": MASK, "open": "y"}},
         "before_sensitive": {"a": True, "n": True},
         "after_sensitive": {"a": {"deep": True}},
     }

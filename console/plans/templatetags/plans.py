@@ -10,7 +10,8 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from console.plans.changes import MASK, MASK_CHANGED, UNKNOWN
+from console.plans.changes import UNKNOWN
+from runner.protocol import MASK, MASK_CHANGED
 
 register = template.Library()
 

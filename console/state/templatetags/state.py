@@ -6,8 +6,8 @@ from django import template
 
 from console.plans.templatetags.plans import value as written_value
 from console.state.locks import holder_name, operation_of
-from console.state.masking import MASK
 from console.state.models import Origin, StateLock, StateVersion
+from runner.protocol import MASK
 
 register = template.Library()
 
