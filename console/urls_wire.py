@@ -12,6 +12,7 @@ urlpatterns = [
     path("api/runners/register", runners.register),
     path("api/runners/hello", runners.hello),
     path("api/runners/rotate", runners.rotate),
+    path("api/runners/goodbye", runners.goodbye),
     path("api/jobs/claim", jobs.claim),
     path("api/jobs/<uuid:job_id>/heartbeat", jobs.heartbeat),
     path("api/jobs/<uuid:job_id>/status", jobs.status),

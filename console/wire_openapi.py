@@ -14,6 +14,7 @@ from runner.protocol import (
     Claim,
     ClaimRequest,
     FoundResources,
+    Goodbye,
     HeartbeatAnswer,
     HeartbeatRequest,
     HelloAnswer,
@@ -82,6 +83,10 @@ ENDPOINTS = (
         gives=RotationAnswer, status=201,
     ),
     Endpoint(
+        method="post", path="/api/runners/goodbye", title="Say that this start has stopped in good order",
+        takes=Goodbye, answer={"type": "object"},
+    ),
+    Endpoint(
         method="post", path="/api/jobs/claim", title="Wait for a job, at most 30 s; 204 when there was none",
         takes=ClaimRequest, gives=Claim, empty_status=204,
     ),
@@ -129,7 +134,8 @@ ENDPOINTS = (
         Endpoint(
             method=method, path=path, title=f"Terraform's http backend: {title}", scheme="stateToken",
             body={"application/json": {"schema": {"type": "object"}}} if method == "post" else None,
-            answer={"type": "object"},
+            answer={"type": "object"} if method == "get" else None,
+            empty_status=204 if method == "get" else None,
         )
         for method, path, title in (
             ("get", "/api/state/{spec_id}", "read the state; 204 when there is none"),
@@ -198,9 +204,10 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
 def _responses(endpoint: Endpoint) -> Schema:
     schema = _reference(endpoint.gives) if endpoint.gives else endpoint.answer
     kind = "application/octet-stream" if schema == BINARY else "application/json"
-    responses: Schema = {str(endpoint.status): {"description": "", "content": {kind: {"schema": schema}}}}
+    content = {"content": {kind: {"schema": schema}}} if schema else {}
+    responses: Schema = {str(endpoint.status): {"description": "", **content}}
     if endpoint.empty_status:
-        responses[str(endpoint.empty_status)] = {"description": "Nothing within the time."}
+        responses[str(endpoint.empty_status)] = {"description": "There is none."}
     responses["default"] = {
         "description": "A refusal. Act on its `code`.",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},

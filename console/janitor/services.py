@@ -20,7 +20,7 @@ from console.jobs.partitions import keep_partitions
 from console.jobs.services import announce
 from console.live.beat import GONE_AFTER_SECONDS
 from console.plans.expiry import act_on_expired_specs
-from console.runners.services import mark_silent_runners_offline
+from console.runners.presence import mark_silent_runners_offline
 from console.state.lost import release_abandoned_locks
 from runner.protocol import CancelReason
 

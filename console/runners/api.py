@@ -24,7 +24,7 @@ class RunnerSerializer(serializers.ModelSerializer[Runner]):
         model = Runner
         fields = (
             "id", "name", "status", "pools", "version", "terraform_version", "platform", "slots",
-            "busy_slots", "types", "draining_since", "last_contact_at", "created_at",
+            "busy_slots", "types", "draining_since", "last_contact_at", "stopped_at", "created_at",
         )  # fmt: skip
 
 

@@ -45,12 +45,20 @@ class Runner(models.Model):
     types = ArrayField(models.CharField(max_length=30), default=list)
     draining_since = models.DateTimeField(null=True, blank=True)
     last_contact_at = models.DateTimeField(null=True, blank=True)
+    # Which start of the program this is, as it says itself; a goodbye is of one start.
+    start_id = models.CharField(max_length=64, blank=True)
+    # When it said goodbye. Empty for a runner that is there, and for one that was lost.
+    stopped_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "name"], name="runner_name_once"),
             models.CheckConstraint(condition=Q(status__in=RunnerStatus.values), name="runner_status_known"),
+            models.CheckConstraint(
+                condition=Q(stopped_at=None) | Q(status=RunnerStatus.OFFLINE),
+                name="runner_stopped_is_offline",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What happens to runners: registration, contact, and being marked gone."""
+"""What happens to runners: registration, credentials, hello and goodbye."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import DurationField, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -24,6 +23,7 @@ from console.errors import (
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.prepared import fetch_one
+from console.runners import presence
 from console.runners.models import (
     DEFAULT_POOL,
     Pool,
@@ -36,8 +36,6 @@ from runner.protocol import RotationAnswer, RunnerFacts
 
 POOL_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,59}$")
 REGISTRATION_TOKEN_LIFETIME = timedelta(hours=1)
-#: A runner asks for work every 30 s at the latest, so this is two missed requests.
-OFFLINE_AFTER = timedelta(seconds=60)
 #: How long a credential that was replaced still works: longer than any request takes.
 CREDENTIAL_OVERLAP = timedelta(minutes=10)
 
@@ -120,7 +118,7 @@ def _register(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runner, str
     RunnerCredential.objects.create(runner=runner, credential_sha256=digest(credential))
     RegistrationToken.objects.filter(pk=registration.pk).update(runner=runner, contacted_at=Now(), refusal="")
     record(organization=runner.organization, actor=None, action="runner.registered", target=runner, name=name)
-    _announce(runner)
+    presence.announce(runner)
     return runner, credential
 
 
@@ -130,8 +128,9 @@ def greet_runner(*, runner_id: UUID, facts: RunnerFacts, credential: str) -> Run
     pools_to_serve(runner_id=runner_id, names=facts.pools)
     retire_older_credentials(credential=credential)
     runner = Runner.objects.select_related("organization").prefetch_related("pools").get(pk=runner_id)
-    _store_facts(runner, facts)
-    _announce(runner)
+    if facts.slots:  # else it is `check` or `rotate`, beside a runner that has said what it is
+        _store_facts(runner, facts)
+    presence.announce(runner)
     return runner
 
 
@@ -180,7 +179,7 @@ def revoke_runner(*, runner: Runner, revoked_by: User) -> None:
     """Refuse everything this runner says from now on."""
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
     record(organization=runner.organization, actor=revoked_by, action="runner.revoked", target=runner)
-    _announce(runner)
+    presence.announce(runner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +198,7 @@ class KnownRunner:
 RECOGNIZE = """
 SELECT runner.id, runner.name, runner.organization_id,
        ARRAY(SELECT pool_id FROM runners_runner_pools WHERE runner_id = runner.id),
-       runner.status <> 'ONLINE' OR runner.last_contact_at IS NULL
-           OR runner.last_contact_at < now() - interval '10 seconds'
+       runner.status, now() - runner.last_contact_at
 FROM runners_runnercredential credential
 JOIN runners_runner runner ON runner.id = credential.runner_id
 WHERE credential.credential_sha256 = %(digest)s AND credential.revoked_at IS NULL
@@ -209,41 +207,25 @@ WHERE credential.credential_sha256 = %(digest)s AND credential.revoked_at IS NUL
 
 
 def recognize(credential: str) -> KnownRunner:
-    """The runner that a credential belongs to. Contact is noted at most every ten seconds."""
+    """The runner that a credential belongs to. That it says something is a sign of life."""
+    known, seen = _look_up(credential)
+    if not seen.is_noted:
+        presence.note_contact(runner_id=known.id, organization_id=known.organization_id)
+    return known
+
+
+def say_goodbye(*, credential: str, start_id: str) -> None:
+    """The one request that is no sign of life: it comes from a process that ends."""
+    known, _ = _look_up(credential)
+    presence.note_goodbye(runner_id=known.id, start_id=start_id)
+
+
+def _look_up(credential: str) -> tuple[KnownRunner, presence.Seen]:
     row = fetch_one(RECOGNIZE, {"digest": digest(credential)})
     if row is None:
         raise RunnerUnknown
     known = KnownRunner(id=row[0], name=row[1], organization_id=row[2], pool_ids=row[3])
-    if row[4]:
-        note_contact(known)
-    return known
-
-
-def note_contact(known: KnownRunner) -> None:
-    was_offline = Runner.objects.filter(pk=known.id, status=RunnerStatus.OFFLINE).update(
-        status=RunnerStatus.ONLINE
-    )
-    Runner.objects.filter(pk=known.id).update(last_contact_at=Now())
-    if was_offline:
-        publish_on_commit(topics.organization(known.organization_id, "runners"))
-
-
-def mark_silent_runners_offline() -> list[Runner]:
-    """Mark runners from which neither a request nor a heartbeat came for a minute."""
-    silent_since = Now() - Value(OFFLINE_AFTER, output_field=DurationField())
-    silent = Runner.objects.filter(status=RunnerStatus.ONLINE, last_contact_at__lt=silent_since).exclude(
-        claims__heartbeat_at__gte=silent_since
-    )
-    gone = []
-    for runner in silent.select_related("organization"):
-        # Compare-and-set: a request that arrives right now wins.
-        if Runner.objects.filter(
-            pk=runner.pk, status=RunnerStatus.ONLINE, last_contact_at=runner.last_contact_at
-        ).update(status=RunnerStatus.OFFLINE):
-            record(organization=runner.organization, actor=None, action="runner.offline", target=runner)
-            _announce(runner)
-            gone.append(runner)
-    return gone
+    return known, presence.Seen(status=row[4], silent_for=row[5])
 
 
 def _credential(text: str) -> RunnerCredential:
@@ -271,19 +253,5 @@ def _store_facts(runner: Runner, facts: RunnerFacts) -> None:
         max(1, min(facts.slots, 1_000)),
         facts.types,
     )
-    runner.status, runner.last_contact_at = RunnerStatus.ONLINE, Now()
-    runner.save(
-        update_fields=[
-            "version",
-            "terraform_version",
-            "platform",
-            "slots",
-            "types",
-            "status",
-            "last_contact_at",
-        ]
-    )
-
-
-def _announce(runner: Runner) -> None:
-    publish_on_commit(topics.organization(runner.organization_id, "runners"))
+    changed = presence.arrive(runner, facts)
+    runner.save(update_fields=["version", "terraform_version", "platform", "slots", "types", *changed])

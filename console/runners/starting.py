@@ -15,12 +15,11 @@ slipway-runner/bin/slipway-runner start"""
 UNIT = """\
 python3 -m venv /opt/slipway-runner
 /opt/slipway-runner/bin/pip install '.[aws,gcp,azure]'
-cat > /etc/slipway-runner.env <<'EOF'
+install --mode=600 /dev/stdin /etc/slipway-runner.env <<'EOF'
 SLIPWAY_CONSOLE={console}
 SLIPWAY_REGISTRATION_TOKEN={token}
 SLIPWAY_RUNNER_DATA_DIR=/var/lib/slipway-runner
 EOF
-chmod 600 /etc/slipway-runner.env
 cat > /etc/systemd/system/slipway-runner.service <<'EOF'
 [Unit]
 Description=Slipway runner
@@ -31,9 +30,13 @@ Wants=network-online.target
 EnvironmentFile=/etc/slipway-runner.env
 ExecStart=/opt/slipway-runner/bin/slipway-runner start
 StateDirectory=slipway-runner
+StateDirectoryMode=0700
 DynamicUser=yes
 Restart=on-failure
-KillMode=mixed
+# The runner ends its Terraform itself, also when it is killed: its guard lets that save the state first.
+KillMode=process
+# A job that runs out of memory fails; the runner and its other jobs go on.
+OOMPolicy=continue
 TimeoutStopSec=90
 
 [Install]

@@ -1,4 +1,4 @@
-"""What runners call about themselves: registration, hello, and a new credential."""
+"""What runners call about themselves: registration, hello, a new credential, and goodbye."""
 
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
@@ -8,7 +8,14 @@ from console.errors import InvalidMessage
 from console.live.threads import in_thread
 from console.runners import services
 from console.wire import authenticated, bearer, message, method
-from runner.protocol import HelloAnswer, RegistrationAnswer, RegistrationRequest, RunnerFacts, to_wire
+from runner.protocol import (
+    Goodbye,
+    HelloAnswer,
+    RegistrationAnswer,
+    RegistrationRequest,
+    RunnerFacts,
+    to_wire,
+)
 
 
 @method("POST")
@@ -46,3 +53,12 @@ async def rotate(request: HttpRequest) -> JsonResponse:
     await authenticated(request)
     answer = await in_thread(services.rotate_credential, credential=bearer(request))
     return JsonResponse(to_wire(answer), status=201)
+
+
+@method("POST")
+async def goodbye(request: HttpRequest) -> JsonResponse:
+    body = message(Goodbye, request)
+    if not body.start_id:
+        raise InvalidMessage("start_id: say which start has ended, as its hello did")
+    await in_thread(services.say_goodbye, credential=bearer(request), start_id=body.start_id)
+    return JsonResponse({})

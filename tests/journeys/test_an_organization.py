@@ -161,7 +161,9 @@ def a_runner(folder: Path, command: str) -> Iterator[None]:
         process.wait(30)
 
 
-def test_a_second_runner_arrives_while_the_page_waits(page: Page, product: Product, tmp_path: Path) -> None:
+def test_a_second_runner_arrives_while_the_page_waits_and_leaves_before_its_eyes(
+    page: Page, product: Product, tmp_path: Path
+) -> None:
     page.goto(f"{product.url}/demo/runners/")
     page.get_by_role("link", name="Add a runner").click()
     page.get_by_label("Or a new one").fill("eu-west")
@@ -177,8 +179,13 @@ def test_a_second_runner_arrives_while_the_page_waits(page: Page, product: Produ
     with a_runner(tmp_path, command):
         expect(ticks).to_have_count(3, timeout=START_MS)
         expect(page.get_by_text("As second.")).to_be_visible()
-    page.reload()
-    assert token.group() not in page.content()
+        page.reload()
+        assert token.group() not in page.content()
+        page.goto(f"{product.url}/demo/runners/")
+        second = page.locator("tr", has=page.get_by_text("second", exact=True))
+        expect(second).to_contain_text("ONLINE")
+    # It said goodbye, and the page, which was not loaded again, knows; silence alone would not say "stopped".
+    expect(second).to_contain_text("OFFLINE stopped", timeout=START_MS)
 
 
 def test_an_invited_viewer_reads_and_can_do_nothing(

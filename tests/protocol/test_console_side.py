@@ -37,6 +37,8 @@ def test_a_runners_own_requests(console: Console, ours: Tenant, runner: RunnerCl
     assert hello.json().keys() == golden("HelloAnswer").keys()
     rotated = runner.post("/api/runners/rotate")
     assert (rotated.status_code, rotated.json().keys()) == (201, golden("RotationAnswer").keys())
+    goodbye = runner.post("/api/runners/goodbye", json=golden("Goodbye"))
+    assert (goodbye.status_code, goodbye.json()) == (200, {})
 
 
 def test_a_registration(console: Console, ours: Tenant) -> None:

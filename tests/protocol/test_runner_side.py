@@ -99,3 +99,9 @@ def test_a_new_credential_is_asked_for_with_the_old_one(listener: Listener, clie
     listener.answer = golden("RotationAnswer")
     assert client.rotate().credential == "slr_another"
     assert listener.heard == ("POST /api/runners/rotate", None, "Bearer slr_example")
+
+
+def test_a_goodbye_is_said_as_it_is_written_down(listener: Listener, client: ConsoleClient) -> None:
+    listener.answer = {}
+    client.goodbye(from_wire(protocol.Goodbye, golden("Goodbye")), timeout=5)
+    assert listener.heard == ("POST /api/runners/goodbye", golden("Goodbye"), "Bearer slr_example")

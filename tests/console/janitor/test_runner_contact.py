@@ -11,7 +11,8 @@ from console.audit.models import AuditEvent
 from console.janitor.services import look
 from console.jobs.models import JobClaim
 from console.runners.models import Runner
-from console.runners.services import mark_silent_runners_offline, recognize
+from console.runners.presence import mark_silent_runners_offline
+from console.runners.services import recognize
 from tests.console_app import Console
 from tests.database_clock import a_console_has_been_serving, let_runner_be_silent
 from tests.people import Tenant, fresh

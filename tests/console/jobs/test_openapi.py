@@ -34,3 +34,11 @@ def test_it_has_every_address(console: Console, ours: Tenant) -> None:
 @pytest.mark.parametrize("header", ["Idempotency-Key"])
 def test_it_tells_of_the_header_that_makes_a_repeat_safe(console: Console, ours: Tenant, header: str) -> None:
     assert header in console.person(ours, "viewer").get("/api/openapi").text
+
+
+def test_it_says_how_a_state_is_answered() -> None:
+    """A runner tells the console's answers from a proxy's by that."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    state = schema["paths"]["/api/state/{spec_id}"]
+    assert state["get"]["responses"].keys() == {"200", "204", "default"}
+    assert "content" not in state["post"]["responses"]["200"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from console.audit.models import AuditEvent
-from console.runners.models import RunnerCredential
+from console.runners.models import Runner, RunnerCredential
 from runner.protocol import to_wire
 from tests.console_app import Console, RunnerClient, code_of
 from tests.people import Tenant, facts
@@ -48,6 +48,15 @@ def test_a_runner_that_lost_the_new_credential_asks_again_with_the_old_one(
     found = rotated(console, old)
     assert hello(lost) == 401
     assert hello(found) == 200
+
+
+def test_a_command_beside_the_runner_leaves_what_it_said_of_itself(console: Console, ours: Tenant) -> None:
+    """`check` and `rotate` have options and a PATH of their own."""
+    runner = console.new_runner(ours)
+    assert hello(runner, slots=4, terraform_version="1.11.4") == 200
+    assert hello(rotated(console, runner), slots=0, terraform_version="1.15.5") == 200
+    known = Runner.objects.get(organization=ours.organization)
+    assert (known.slots, known.terraform_version) == (4, "1.11.4")
 
 
 def test_a_job_under_way_survives_a_rotation(console: Console, ours: Tenant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shlex
 import tomllib
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 
 from console.runners.starting import WAYS, starting_ways
+from runner.config import DEFAULT_STOP_GRACE_SECONDS
 from tests.console_process import ROOT
 
 CONSOLE, TOKEN = "https://slipway.example", "slt_text"
@@ -54,6 +56,15 @@ def test_the_volume_is_where_the_runner_of_the_image_keeps_its_credential() -> N
     assert made["spec"]["selector"]["matchLabels"] == made["spec"]["template"]["metadata"]["labels"]
     secret = next(one for one in container["env"] if "valueFrom" in one)["valueFrom"]["secretKeyRef"]
     assert f"secret generic {secret['name']} --from-file={secret['key']}=/dev/stdin" in COMMANDS["kubernetes"]
+
+
+def test_systemd_leaves_the_end_of_terraform_to_the_runner() -> None:
+    """Else it kills Terraform together with what would have let it save its state."""
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(COMMANDS["systemd"].split("<<'EOF'\n")[2].split("EOF\n")[0])
+    assert unit["Service"]["KillMode"] == "process"
+    assert float(unit["Service"]["TimeoutStopSec"]) > DEFAULT_STOP_GRACE_SECONDS
 
 
 def test_the_token_is_in_no_programs_arguments() -> None:

@@ -1,0 +1,115 @@
+"""Whether a runner is ONLINE: the only place that decides it, and that says so when it changes.
+
+A hello makes it ONLINE, and so does any other request of its. It is OFFLINE when it said goodbye, or a
+minute after its last sign of life. Jobs do not depend on it: leases are trusted, not the status of a runner.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import DurationField, Q, Value
+from django.db.models.functions import Now
+
+from console.audit.services import record
+from console.live import topics
+from console.live.publish import publish_on_commit
+from console.runners.models import Runner, RunnerStatus
+from runner.protocol import RunnerFacts
+
+#: A runner asks for work every 30 s at the latest, so this is two missed requests.
+OFFLINE_AFTER = timedelta(seconds=60)
+#: Contact is written this often at most, since runners say something many times a second.
+NOTED_EVERY = timedelta(seconds=10)
+#: A claim request is held for 30 s at most. One that was sent before a goodbye, and is looked at after it,
+#: is no sign of life; what comes later is: another process works with the same credential.
+STRAGGLING = timedelta(seconds=30)
+
+#: Of a start's id so many characters are kept, and compared.
+START_ID_CHARS = 64
+
+
+def arrive(runner: Runner, facts: RunnerFacts) -> list[str]:
+    """It has said hello: set what that means, and name the fields to save."""
+    runner.status, runner.last_contact_at, runner.stopped_at = RunnerStatus.ONLINE, Now(), None
+    changed = ["status", "last_contact_at", "stopped_at"]
+    if not facts.start_id:
+        # Not a start: a check, or a rotation beside a runner at work. Or a runner that never says goodbye.
+        return changed
+    runner.start_id = facts.start_id[:START_ID_CHARS]
+    return [*changed, "start_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A runner's presence as a request of its finds it."""
+
+    status: str
+    silent_for: timedelta | None
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether this request says nothing new."""
+        return (
+            self.status == RunnerStatus.ONLINE
+            and self.silent_for is not None
+            and self.silent_for <= NOTED_EVERY
+        )
+
+
+def note_contact(*, runner_id: UUID, organization_id: UUID) -> None:
+    runner = Runner.objects.filter(pk=runner_id)
+    # Decided by the statement, so that a goodbye that arrives right now wins.
+    no_straggler = Q(stopped_at=None) | Q(stopped_at__lt=_ago(STRAGGLING))
+    came_back = runner.filter(no_straggler, status=RunnerStatus.OFFLINE).update(
+        status=RunnerStatus.ONLINE, stopped_at=None, last_contact_at=Now()
+    )
+    if came_back:
+        publish_on_commit(topics.organization(organization_id, "runners"))
+    else:
+        runner.filter(status=RunnerStatus.ONLINE).update(last_contact_at=Now())
+
+
+@transaction.atomic
+def note_goodbye(*, runner_id: UUID, start_id: str) -> None:
+    """This start of the runner has ended in good order. The claims that it may hold end with their leases.
+
+    The late goodbye of a start that was followed by another changes nothing: that one lives.
+    """
+    same_start = Runner.objects.filter(
+        pk=runner_id, start_id=start_id[:START_ID_CHARS], status=RunnerStatus.ONLINE
+    )
+    if same_start.update(status=RunnerStatus.OFFLINE, stopped_at=Now()):
+        _tell(Runner.objects.select_related("organization").get(pk=runner_id), "runner.stopped")
+
+
+def mark_silent_runners_offline() -> list[Runner]:
+    """Mark runners from which neither a request nor a heartbeat came for a minute."""
+    silent_since = _ago(OFFLINE_AFTER)
+    silent = Runner.objects.filter(status=RunnerStatus.ONLINE, last_contact_at__lt=silent_since).exclude(
+        claims__heartbeat_at__gte=silent_since
+    )
+    gone = []
+    for runner in silent.select_related("organization"):
+        # Compare-and-set: a request that arrives right now wins.
+        if Runner.objects.filter(
+            pk=runner.pk, status=RunnerStatus.ONLINE, last_contact_at=runner.last_contact_at
+        ).update(status=RunnerStatus.OFFLINE):
+            _tell(runner, "runner.offline")
+            gone.append(runner)
+    return gone
+
+
+def announce(runner: Runner) -> None:
+    """To the open pages of its organization."""
+    publish_on_commit(topics.organization(runner.organization_id, "runners"))
+
+
+def _tell(runner: Runner, action: str) -> None:
+    record(organization=runner.organization, actor=None, action=action, target=runner)
+    announce(runner)
+
+
+def _ago(duration: timedelta) -> object:
+    return Now() - Value(duration, output_field=DurationField())
