@@ -5,9 +5,9 @@ ARG TERRAFORM=1.11.4
 FROM hashicorp/terraform:${TERRAFORM} AS terraform
 
 FROM python:3.13-slim
-# Terraform fetches modules from Git by the git program.
+# Terraform fetches modules from Git by the git program. What jobs leave behind is collected by tini.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
+    && apt-get install --yes --no-install-recommends ca-certificates git openssh-client tini \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=terraform /bin/terraform /usr/local/bin/terraform
 # The runner needs nothing of the console, and the image has nothing of it.
@@ -22,5 +22,5 @@ ENV SLIPWAY_RUNNER_DATA_DIR=/var/lib/slipway-runner
 VOLUME /var/lib/slipway-runner
 # An interrupted Terraform finishes what it is in the middle of: give it longer than the ten seconds of `docker stop`.
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["slipway-runner"]
+ENTRYPOINT ["tini", "--", "slipway-runner"]
 CMD ["start"]

@@ -18,7 +18,7 @@ from runner import clock, process
 from runner.client import ConsoleAway, ConsoleClient, Refused, StaleClaim, errored_state_path
 from runner.config import Settings
 from runner.environment import secret_values
-from runner.guard import Guard, groups_of, signal_groups
+from runner.guard import Guard, groups_of, processes_of, signal_groups
 from runner.heartbeat import Heartbeat
 from runner.identity import HeldIdentity
 from runner.log import LogPipe
@@ -39,7 +39,7 @@ from runner.steps import steps_of
 from runner.stopping import Lease, Stop, Stopped
 from runner.terraform import Diagnostic, Event, OutputReader
 from runner.terraform_binary import TerraformBinary
-from runner.workdir import DataDirectory, Workdir
+from runner.workdir import DataDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +93,7 @@ class Attempt:
             timeout_seconds=claim.timeout_seconds,
             grace_seconds=equipment.settings.stop_grace_seconds,
         )
-        # A short name: see the limit of socket paths in `Workdir`.
-        self.workdir = Workdir(equipment.data.work / self.marker[:12])
+        self.workdir = equipment.data.workdir(self.marker)
         self.plan_file = self.workdir.scratch / "plan"
         self.redactor = Redactor(self._secrets())
         self.environ: Mapping[str, str] = {}
@@ -161,7 +160,7 @@ class Attempt:
             stop=self.stop,
             scratch=self.workdir.scratch,
             on_lines=on_lines,
-            on_interrupt=self.on_interrupt,
+            leash=self.leash(),
         )
         return CommandResult(exit_code=code, errors=reader.errors, summary=reader.summary)
 
@@ -175,7 +174,7 @@ class Attempt:
             stop=self.stop,
             stdout=stdout,
             stderr=stderr,
-            on_interrupt=self.on_interrupt,
+            leash=self.leash(),
         )
         if code == 0:
             return stdout.read_bytes()
@@ -184,9 +183,15 @@ class Attempt:
         self.stop.check()
         raise StepFailed("terraform_failed", f"Terraform {' '.join(arguments[:2])} {_ended(code)}.")
 
-    def on_interrupt(self) -> None:
-        """The runner is about to send SIGINT to what it runs for this attempt."""
-        self.equipment.guard.is_interrupted(self.marker)
+    def leash(self) -> process.Leash:
+        """What the next command is held by."""
+        guard = self.equipment.guard
+        return process.Leash(
+            descriptors=guard.leash(self.marker),
+            limits=self.equipment.settings.limits,
+            on_interrupt=lambda: guard.is_interrupted(self.marker),
+            is_alive=lambda pid: pid in processes_of(self.marker),
+        )
 
     @contextmanager
     def phase(self, name: str, title: str) -> Iterator[None]:
@@ -312,6 +317,7 @@ class Attempt:
         except (Refused, ConsoleAway) as error:
             logger.error("Job %d: the report %s was not accepted: %s", number, outcome.status, error)
         else:
+            self._heartbeat.is_over = True
             logger.info("Job %d: %s, now %s.", number, outcome.status, answer.status)
 
     def _watch(self) -> None:

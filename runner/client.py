@@ -22,6 +22,7 @@ from runner.protocol import (
     Claim,
     ClaimRequest,
     FoundResources,
+    Goodbye,
     HeartbeatAnswer,
     HeartbeatRequest,
     HelloAnswer,
@@ -57,6 +58,7 @@ _PAUSE_SLICE_SECONDS = 0.1
 _TIMEOUT_SECONDS = 20.0
 MAX_PLAN_BYTES = 1024 * 1024 * 1024
 _COPY_BYTES = 256 * 1024
+_NO_CONTENT = httpx.codes.NO_CONTENT
 
 
 class ConsoleError(Exception):
@@ -77,6 +79,18 @@ class Refused(ConsoleError):
         self.detail = detail
 
 
+class NotTheConsole(Refused):
+    """Something else answered at the console's address: a proxy, a sign-in page, another program."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        target = response.headers.get("Location")
+        said = f"HTTP {response.status_code}" + (f", go to {target}" if target else "")
+        detail = (
+            f"{response.request.url} is answered by something else than a console ({said}): check --console"
+        )
+        super().__init__(status=response.status_code, code="not_the_console", detail=detail)
+
+
 class CredentialRefused(Refused):
     """The runner's credential is unknown or revoked."""
 
@@ -87,6 +101,15 @@ class RegistrationRefused(Refused):
 
 class StaleClaim(Refused):
     """The claim is gone: this attempt no longer speaks for the job."""
+
+
+class UnreadableClaim(Refused):
+    """A job that this runner does not understand. It is held all the same, and nobody else may take it."""
+
+    def __init__(self, claim: Any, detail: str) -> None:
+        super().__init__(status=httpx.codes.OK, code="invalid_answer", detail=detail)
+        named = claim if isinstance(claim, dict) else {}
+        self.job_id, self.claim_id = str(named.get("job_id", "")), str(named.get("claim_id", ""))
 
 
 class LogFull(Refused):
@@ -139,6 +162,7 @@ class ConsoleClient:
             verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
         )
         self._outage = _Outage(console_url)
+        self._is_found = False
         self.credential = ""
         self._other_credential: Callable[[], str | None] = lambda: None
         if credential:
@@ -166,16 +190,23 @@ class ConsoleClient:
     def rotate(self) -> RotationAnswer:
         return self._ask(RotationAnswer, "POST", "/api/runners/rotate", give_up=lambda: True)
 
+    def goodbye(self, goodbye: Goodbye, *, timeout: float) -> None:
+        """A single try, and no word in the log: nobody waits for a console that is away any more."""
+        try:
+            _raise_for(self._http.post("/api/runners/goodbye", json=to_wire(goodbye), timeout=timeout))
+        except (httpx.RequestError, _TryLater) as reason:
+            raise ConsoleAway(f"The console at {self._url} does not answer: {_said(reason)}") from reason
+
     def claim(self, request: ClaimRequest, *, give_up: GiveUp) -> Claim | None:
         """Wait for a job. Each try repeats the same claim key, so an answer that got lost comes again."""
-        response = self._send(
+        return self._send(
             "POST",
             "/api/jobs/claim",
+            read=_read_claim,
             json=to_wire(request),
             give_up=give_up,
             timeout=request.wait_seconds + _TIMEOUT_SECONDS,
         )
-        return None if response.status_code == httpx.codes.NO_CONTENT else _read(Claim, response)
 
     def heartbeat(self, job_id: str, request: HeartbeatRequest, *, timeout: float) -> HeartbeatAnswer:
         """A single try: the next beat is the retry."""
@@ -224,20 +255,21 @@ class ConsoleClient:
         def fetch() -> str:
             path, params = f"/api/jobs/{job_id}/plan", {"claim_id": claim_id}
             with self._http.stream("GET", path, params=params) as response:
-                if response.status_code != httpx.codes.OK:
+                if response.status_code != httpx.codes.OK or _is_page(response):
                     response.read()
                     _raise_for(response)
                 return _save(response, target)
 
         return self._patiently(fetch, give_up=give_up)
 
-    def upload_errored_state(self, job_id: str, claim_id: str, file: Path, *, give_up: GiveUp) -> None:
+    def upload_errored_state(self, job_id: str, claim_id: str, state: bytes, *, give_up: GiveUp) -> None:
         """Keep a state that Terraform could not save with its job. The claim may be gone by now."""
         self._send(
             "PUT",
             f"/api/jobs/{job_id}/errored-state",
+            read=_ignore,
             params={"claim_id": claim_id},
-            content=file.read_bytes(),
+            content=state,
             headers={"Content-Type": "application/octet-stream"},
             give_up=give_up,
         )
@@ -254,20 +286,30 @@ class ConsoleClient:
         )
 
     def send_resources(self, job_id: str, found: FoundResources, *, give_up: GiveUp) -> None:
-        self._send("PUT", f"/api/jobs/{job_id}/resources", json=to_wire(found), give_up=give_up)
+        path = f"/api/jobs/{job_id}/resources"
+        self._send("PUT", path, read=_ignore, json=to_wire(found), give_up=give_up)
 
     def _ask(self, kind: type[Answer], method: str, path: str, *, give_up: GiveUp, **request: Any) -> Answer:
-        return _read(kind, self._send(method, path, give_up=give_up, **request))
+        return self._send(
+            method, path, read=lambda response: _read(kind, response), give_up=give_up, **request
+        )
 
     def _send(
-        self, method: str, path: str, *, give_up: GiveUp, upload: PlanUpload | None = None, **request: Any
-    ) -> httpx.Response:
-        def once() -> httpx.Response:
+        self,
+        method: str,
+        path: str,
+        *,
+        read: Callable[[httpx.Response], Answer],
+        give_up: GiveUp,
+        upload: PlanUpload | None = None,
+        **request: Any,
+    ) -> Answer:
+        def once() -> Answer:
             # Files are opened for each try: a failed one has read them.
             with _multipart(upload) as parts:
                 response = self._http.request(method, path, **request, **parts)
             _raise_for(response)
-            return response
+            return read(response)
 
         return self._patiently(once, give_up=give_up)
 
@@ -276,7 +318,10 @@ class ConsoleClient:
         while True:
             try:
                 answer = attempt()
-            except (httpx.TransportError, _TryLater) as reason:
+            except (httpx.RequestError, _TryLater, NotTheConsole) as reason:
+                # Once found, the console is behind whatever answers in its place now.
+                if isinstance(reason, NotTheConsole) and not self._is_found:
+                    raise
                 self._outage.began(reason)
                 if give_up() or not _pause(_wait_seconds(tries, reason), give_up):
                     raise ConsoleAway(
@@ -293,6 +338,7 @@ class ConsoleClient:
                 self._outage.ended()
                 raise
             else:
+                self._is_found = True
                 self._outage.ended()
                 return answer
 
@@ -354,27 +400,52 @@ def _pause(seconds: float, give_up: GiveUp) -> bool:
 
 def _read(kind: type[Answer], response: httpx.Response) -> Answer:
     try:
-        return from_wire(kind, response.json())
-    except (ValueError, ProtocolError) as error:
+        document = response.json()
+    except (ValueError, RecursionError) as error:
+        raise NotTheConsole(response) from error
+    try:
+        return from_wire(kind, document)
+    except ProtocolError as error:
         path = response.request.url.path
         raise Refused(
             status=response.status_code, code="invalid_answer", detail=f"{path}: {error}"
         ) from error
 
 
+def _read_claim(response: httpx.Response) -> Claim | None:
+    if response.status_code == _NO_CONTENT:
+        return None
+    try:
+        return _read(Claim, response)
+    except NotTheConsole:
+        raise
+    except Refused as error:
+        raise UnreadableClaim(response.json(), error.detail) from error
+
+
 def _raise_for(response: httpx.Response) -> None:
     status = response.status_code
     if status >= 500 or status in (408, 425, 429):
         raise _TryLater(f"HTTP {status}", _retry_after(response.headers.get("Retry-After")))
+    problem = {} if response.is_success else _problem(response)
+    if _is_page(response) or response.is_redirect or (status in (401, 404) and not problem.get("code")):
+        raise NotTheConsole(response)
     if not response.is_success:
-        raise _refusal(response)
+        raise _refusal(response, problem)
 
 
-def _refusal(response: httpx.Response) -> Refused:
-    problem = _problem(response)
+def _is_page(response: httpx.Response) -> bool:
+    """Not of the console's, which gives runners no pages; without content the type says nothing."""
+    is_html = response.headers.get("Content-Type", "").startswith("text/html")
+    return is_html and response.is_success and response.status_code != _NO_CONTENT
+
+
+def _ignore(response: httpx.Response) -> None:
+    """For answers that say nothing but that it was done."""
+
+
+def _refusal(response: httpx.Response, problem: dict[str, Any]) -> Refused:
     code = str(problem.get("code") or "")
-    if not code and response.status_code == httpx.codes.UNAUTHORIZED:
-        code = "runner_unknown"
     facts: dict[str, Any] = {"status": response.status_code, "code": code or "refused"}
     facts["detail"] = str(problem.get("detail") or problem.get("title") or "")
     expected = problem.get("expected_seq")

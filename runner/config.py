@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import resource
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,6 +40,7 @@ class Settings:
     terraform_config: Path | None
     pass_environment: tuple[str, ...]
     stop_grace_seconds: float
+    limits: Mapping[int, int]
     renew_seconds: float = DEFAULT_RENEW_SECONDS
 
     @property
@@ -55,9 +57,9 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         data_dir=data_dir.absolute(),
         credential_file=(credential_file or data_dir / "credential").absolute(),
         # A file named on the command line is meant; the environment may be left over.
-        credential=None if options.credential_file else environ.get("SLIPWAY_RUNNER_CREDENTIAL") or None,
+        credential=None if options.credential_file else _given_credential(environ),
         # By the environment only: a command line is for everybody to read.
-        token=environ.get("SLIPWAY_REGISTRATION_TOKEN") or None,
+        token=environ.get("SLIPWAY_REGISTRATION_TOKEN", "").strip() or None,
         name=options.name or environ.get("SLIPWAY_RUNNER_NAME") or socket.gethostname(),
         pools=_names(",".join(options.pool) or environ.get("SLIPWAY_RUNNER_POOLS") or ""),
         slots=_slots(options.slots),
@@ -68,8 +70,21 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         ),
         pass_environment=_names(options.pass_env or environ.get("SLIPWAY_RUNNER_PASS_ENV") or ""),
         stop_grace_seconds=_seconds(environ, "SLIPWAY_RUNNER_STOP_GRACE", 0, DEFAULT_STOP_GRACE_SECONDS),
+        limits=_limits(_names(",".join(options.limit) or environ.get("SLIPWAY_RUNNER_LIMITS") or "")),
         renew_seconds=_seconds(environ, "SLIPWAY_RUNNER_RENEW_SECONDS", 1, DEFAULT_RENEW_SECONDS),
     )
+
+
+def is_credential(text: str) -> bool:
+    """One word that a header can carry. What is none would be shown in the error of whoever sends it."""
+    return bool(text) and all("!" <= char <= "~" for char in text)
+
+
+def _given_credential(environ: Mapping[str, str]) -> str | None:
+    text = environ.get("SLIPWAY_RUNNER_CREDENTIAL", "").strip()
+    if text and not is_credential(text):
+        raise SettingsError("SLIPWAY_RUNNER_CREDENTIAL does not hold a credential: give it as it was shown.")
+    return text or None
 
 
 def _console_url(text: str | None) -> str:
@@ -127,6 +142,25 @@ def _slots(slots: int) -> int:
     if not 1 <= slots <= 64:
         raise SettingsError(f"--slots {slots} is out of range: give 1 to 64.")
     return slots
+
+
+def _limits(texts: Iterable[str]) -> dict[int, int]:
+    """By the operating system's numbers, and never above what the runner itself may have."""
+    return dict(map(_limit, texts))
+
+
+def _limit(text: str) -> tuple[int, int]:
+    name, _, value = text.partition("=")
+    number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+    if number is None or not value.isdecimal():
+        raise SettingsError(
+            f"--limit {text} cannot be read: give a name and a number, such as nproc=2048 or nofile=65536."
+        )
+    # Core dumps are forbidden in any case.
+    most = 0 if number == resource.RLIMIT_CORE else resource.getrlimit(number)[1]
+    if most != resource.RLIM_INFINITY and int(value) > most:
+        raise SettingsError(f"--limit {text} is more than this runner itself may have, which is {most}.")
+    return number, int(value)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from runner.client import ConsoleClient, ConsoleError
-from runner.config import Settings, SettingsError
+from runner.config import Settings, SettingsError, is_credential
 from runner.protocol import RunnerFacts
 
 logger = logging.getLogger(__name__)
@@ -73,11 +73,24 @@ def read_credential(path: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"The credential file {path} cannot be read: {error}.") from error
-    if not text or len(text.split()) != 1:
+    if not is_credential(text):
         raise SettingsError(
             f"The credential file {path} does not hold a credential: remove it, and register again."
         )
     return text
+
+
+def require_room_for_credential(path: Path) -> None:
+    """Before a token is spent on one: a credential that cannot be kept is lost, and the token with it."""
+    try:
+        beside = path.with_name(f".{path.name}.room")
+        write_credential(beside, "-" * 64)
+        beside.unlink()
+    except OSError as error:
+        raise SettingsError(
+            f"The credential cannot be kept in {path}: {error.strerror}. Make room for it there, or give "
+            "another place with --credential-file; the registration token was not used."
+        ) from error
 
 
 def write_credential(path: Path, credential: str) -> None:

@@ -3,8 +3,8 @@
 It waits on a pipe from the runner. When the pipe closes, the runner is dead: the guard interrupts what
 the runner had started, so that Terraform saves its state and releases its lock, and kills what is left
 before the lease ends. When the runner is alive but renews nothing (stopped, swapped out), the guard does
-the same as the lease runs out. A parent-death signal would cover neither the stopped runner nor the
-processes that Terraform starts, and is tied to the thread that forked.
+the same as the lease runs out. When the guard is killed, the runner starts another; when both are, the
+leash of a running command does (see `leash`).
 
 What belongs to an attempt is recognised by a random marker in its environment, which children inherit.
 This file is run by its path, with the standard library only, and imports nothing of the runner.
@@ -40,7 +40,10 @@ class Guard:
 
     def __init__(self, *, inherited: Iterable[int] = ()) -> None:
         self._inherited = tuple(inherited)
+        # Nothing is ever written to it: it ends for its readers when the runner and the guard are both gone.
+        self._watched, self._watching = os.pipe()
         self._wards: dict[str, dict[str, Any]] = {}
+        self._files: dict[str, int] = {}
         self._interrupted: set[str] = set()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,6 +75,7 @@ class Guard:
         }
         with self._lock:
             self._wards[marker] = ward
+            self._write_down(marker)
             self._tell({"marker": marker, **ward})
 
     def is_interrupted(self, marker: str) -> None:
@@ -80,15 +84,23 @@ class Guard:
             self._interrupted.add(marker)
             self._tell({"marker": marker, "is_interrupted": True})
 
+    def leash(self, marker: str) -> list[int]:
+        """What a leash is given, by descriptor: the pipe to watch, the ward, and what a guard inherits."""
+        with self._lock:
+            return [self._watched, self._files[marker], *self._inherited]
+
     def forget(self, marker: str) -> None:
         with self._lock:
-            self._wards.pop(marker, None)
+            if self._wards.pop(marker, None):
+                os.close(self._files.pop(marker))
             self._interrupted.discard(marker)
             self._tell({"marker": marker, "forget": True})
 
     def close(self) -> None:
         with self._lock:
             self._end()
+            os.close(self._watching)
+            os.close(self._watched)
 
     def _start(self) -> None:
         """What there is to know is in the pipe before the guard is there: the runner may die any moment.
@@ -107,9 +119,18 @@ class Guard:
             cwd="/",
             # Its own session: a Ctrl-C at the terminal, or a kill of the runner's group, must not reach it.
             start_new_session=True,
-            pass_fds=self._inherited,
+            pass_fds=[*self._inherited, self._watching],
         )
         os.close(reading)
+
+    def _write_down(self, marker: str) -> None:
+        """In memory, for a leash that has to start a guard when there is nobody left to ask."""
+        if marker not in self._files:
+            self._files[marker] = os.memfd_create("ward")
+        ward = {"marker": marker, **self._wards[marker]}
+        interrupted = {"marker": marker, "is_interrupted": True}
+        text = f"{ward['kill_at']}\n{json.dumps(ward)}\n{json.dumps(interrupted)}\n"
+        os.pwrite(self._files[marker], text.encode(), 0)
 
     def _known(self) -> Iterator[dict[str, Any]]:
         for marker, ward in self._wards.items():
@@ -137,9 +158,9 @@ class Guard:
 
 
 def processes_of(marker: str) -> set[int]:
-    """The living processes whose environment has the marker."""
+    """The living processes whose environment has the marker, or one that begins like it."""
     wanted = f"{MARKER_VARIABLE}={marker}".encode()
-    return {pid for pid in _pids() if wanted in _environment(pid)}
+    return {pid for pid in _pids() if any(part.startswith(wanted) for part in _environment(pid))}
 
 
 def groups_of(marker: str) -> set[int]:

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 #: A cancel has to reach Terraform within 3 s, and a beat writes one narrow row. Short leases beat faster.
 BEAT_SECONDS = 2.0
+#: By then an attempt knows that its final report was accepted.
+_REPORTED_SECONDS = 1.0
 
 
 class Heartbeat:
@@ -38,6 +40,8 @@ class Heartbeat:
         self._on_drain = on_drain
         self._interval = min(BEAT_SECONDS, claim.lease_seconds / 6)
         self._ended = threading.Event()
+        #: Whether the final report was accepted: a beat that was under way is then refused, as it should be.
+        self.is_over = False
         self._thread = threading.Thread(target=self._beat_on, name="heartbeat", daemon=True)
 
     def first_beat(self) -> None:
@@ -65,8 +69,11 @@ class Heartbeat:
             try:
                 self._beat()
             except (StaleClaim, CredentialRefused) as refusal:
-                logger.warning("Job %d is no longer ours: %s", self._claim.job_number, refusal)
-                return self._stop.claim_is_stale()
+                self._stop.claim_is_stale()
+                self._ended.wait(_REPORTED_SECONDS)
+                if not self.is_over:
+                    logger.warning("Job %d is no longer ours: %s", self._claim.job_number, refusal)
+                return
             except ConsoleAway:
                 pass  # The lease runs on; what waits for Terraform asks `Stop`, which looks at it.
             except Refused as refusal:

@@ -42,6 +42,7 @@ class HeldIdentity:
             keeper=self._keeper,
         )
         self._cloud: Cloud | None = None
+        self._is_closed = False
         self._renewed_by = ""
         self._life = timedelta()
 
@@ -58,7 +59,8 @@ class HeldIdentity:
         return self._cloud
 
     def open(self) -> Handed:
-        handed = self.cloud.open()
+        """Obtain the credentials. A cloud that does not answer is asked for minutes, but not after a stop."""
+        handed = self._attempt.stop.unless_stopped(self._open)
         self._renewed_by = handed.renewed_by
         if handed.expires_at:
             self._life = handed.expires_at - datetime.now(UTC)
@@ -66,9 +68,16 @@ class HeldIdentity:
         return handed
 
     def close(self) -> None:
+        self._is_closed = True
         self._keeper.end()
         if self._cloud:
             self._cloud.close()
+
+    def _open(self) -> Handed:
+        handed = self.cloud.open()
+        if self._is_closed:  # The answer came after a stop.
+            self.cloud.close()
+        return handed
 
     def _ask_token(self, wait: bool) -> IdentityTokenAnswer:
         attempt = self._attempt

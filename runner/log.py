@@ -26,7 +26,7 @@ from runner.protocol import (
     LogReceipt,
     extend_chain,
 )
-from runner.redact import Redactor
+from runner.redact import Redactor, SplitRedactor
 from runner.terraform import Event
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class LogPipe:
     ) -> None:
         self._send = send
         self._redactor = redactor
+        self._split_redactor = SplitRedactor(redactor)
         self._ready = threading.Condition()
         self._waiting = Spool(directory=spool_dir, memory_bytes=memory_bytes)
         self._oldest_at = 0.0
@@ -110,14 +111,21 @@ class LogPipe:
         To look for secrets in all of them at once takes a tenth of looking line by line, and mostly there
         is none.
         """
-        has_secret = self._redactor.finds("\n".join(printed))
+        text = "\n".join(printed)
+        has_secret = self._redactor.finds(text)
+        has_head = "provision_progress" in text and self._redactor.has_head(text)
         lines: list[Line] = []
-        for message, level, data, is_verbatim in events:
+        for told, level, data, is_verbatim, piece in events:
+            message = self._without_split_secrets(told, *piece, thorough=has_head) if piece else told
             if is_verbatim and not has_secret:
                 lines.append(_line(_storable(message), level, data))
             else:
                 lines += self._masked(message, level, data)
         self._add(lines)
+
+    def _without_split_secrets(self, message: str, source: str, piece: str, *, thorough: bool) -> str:
+        masked = self._split_redactor.mask(source, piece, thorough=thorough)
+        return message if masked == piece else message.removesuffix(piece) + masked
 
     def _masked(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
         mask = self._redactor.mask

@@ -7,9 +7,9 @@ import threading
 import uuid
 
 from runner.attempt import Attempt, Equipment
-from runner.client import ConsoleAway, CredentialRefused, Refused
+from runner.client import ConsoleAway, CredentialRefused, Refused, UnreadableClaim
 from runner.credential import CredentialKeeper
-from runner.protocol import Claim, ClaimRequest
+from runner.protocol import Claim, ClaimRequest, JobStatus, StatusReport
 from runner.rescue import deliver_rescued_states
 from runner.steps import STEPS
 
@@ -114,12 +114,30 @@ class Runner:
             logger.error("The console no longer accepts this runner: %s", error)
             self.credential_refused = True
             self._stopping.set()
+        except UnreadableClaim as error:
+            self._return(error)
         except Refused as error:
             logger.error("The console refused a claim: %s", error)
             self._stopping.wait(REFUSED_WAIT_SECONDS)
         except ConsoleAway:
             pass  # Stopping.
         return None
+
+    def _return(self, unreadable: UnreadableClaim) -> None:
+        """Say so: without a word the job would come back with each lease that runs out, for ever."""
+        logger.error("A job cannot be understood: %s", unreadable)
+        report = StatusReport(
+            claim_id=unreadable.claim_id,
+            status=JobStatus.FAILED,
+            error_code="invalid_message",
+            error_message=f"Runner {self._equipment.name} does not understand this job "
+            f"({unreadable.detail}). Update the older of the runner and the console.",
+        )
+        try:
+            self._equipment.client.report(unreadable.job_id, report, give_up=self._stopping.is_set)
+        except (Refused, ConsoleAway) as error:
+            logger.error("The console does not take the job back: %s", error)
+            self._stopping.wait(REFUSED_WAIT_SECONDS)
 
     def _attempt(self, claim: Claim) -> None:
         attempt = Attempt(claim, self._equipment, on_drain=self.drain)

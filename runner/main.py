@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import dataclasses
 import logging
 import os
 import platform
 import resource
 import signal
 import sys
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,7 +21,13 @@ from runner.attempt import Equipment
 from runner.check import check
 from runner.client import ConsoleAway, ConsoleClient, CredentialRefused, Refused, RegistrationRefused
 from runner.config import Settings, SettingsError, load_settings
-from runner.credential import CredentialKeeper, read_credential, write_credential
+from runner.credential import (
+    CredentialKeeper,
+    read_credential,
+    require_room_for_credential,
+    write_credential,
+)
+from runner.goodbye import say_goodbye
 from runner.guard import Guard
 from runner.loop import JOB_TYPES, Runner
 from runner.protocol import HelloAnswer, RegistrationRequest, RunnerFacts
@@ -27,6 +36,8 @@ from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terr
 from runner.workdir import DataDirectory
 
 logger = logging.getLogger("runner")
+
+_PR_SET_DUMPABLE = 4
 
 #: A wrong setting or a refused credential: trying again without a change is pointless.
 EXIT_REFUSED = 2
@@ -44,17 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SettingsError, TerraformMissing, Refused, ConsoleAway) as error:
         sys.stderr.write(f"slipway-runner: {error}\n")
         return EXIT_REFUSED
+    except OSError as error:
+        # Such as a disk that is full from the start; what happens to a job is the attempt's to tell.
+        sys.stderr.write(f"slipway-runner: {error}\n")
+        return EXIT_REFUSED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 
 
 def start(settings: Settings) -> int:
-    _forbid_core_dumps()
+    _close_memory()
     terraform = find_terraform()
     data = DataDirectory(settings.data_dir)
     data.prepare()
     data.hold()
-    data.sweep()
+    data.sweep(grace_seconds=settings.stop_grace_seconds)
     client = ConsoleClient(console_url=settings.console_url, ca_file=settings.ca_file)
     with contextlib.closing(client):
         return _serve(_equip(settings, client, terraform, data))
@@ -68,7 +83,7 @@ def rotate(settings: Settings) -> int:
     client = ConsoleClient(console_url=settings.console_url, credential=credential, ca_file=settings.ca_file)
     with contextlib.closing(client):
         keeper = CredentialKeeper(settings, client)
-        fresh = keeper.rotate(runner_facts(find_terraform(), settings))
+        fresh = keeper.rotate(facts_beside_runner(find_terraform(), settings))
     if keeper.is_given:
         # Whoever gave the credential keeps it, such as in a secret store: only they can replace it there.
         sys.stdout.write(f"{fresh}\n")
@@ -80,7 +95,7 @@ def rotate(settings: Settings) -> int:
 def _equip(
     settings: Settings, client: ConsoleClient, terraform: TerraformBinary, data: DataDirectory
 ) -> Equipment:
-    facts = runner_facts(terraform, settings)
+    facts = dataclasses.replace(runner_facts(terraform, settings), start_id=uuid.uuid4().hex)
     client.use_credential(_credential(settings, client, facts))
     client.on_refusal(CredentialKeeper(settings, client).read_again)
     answer = _hello(client, facts)
@@ -111,6 +126,11 @@ def runner_facts(terraform: TerraformBinary, settings: Settings) -> RunnerFacts:
     )
 
 
+def facts_beside_runner(terraform: TerraformBinary, settings: Settings) -> RunnerFacts:
+    """Without slots: this command has its own options and PATH, and what the runner said of itself stands."""
+    return dataclasses.replace(runner_facts(terraform, settings), slots=0)
+
+
 def _serve(equipment: Equipment) -> int:
     runner = Runner(equipment)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -121,6 +141,8 @@ def _serve(equipment: Equipment) -> int:
     finally:
         equipment.guard.close()
         equipment.relay.close()
+    if not runner.credential_refused:
+        say_goodbye(equipment.client, equipment.facts)
     logger.info("Stopped.")
     return EXIT_REFUSED if runner.credential_refused else 0
 
@@ -134,6 +156,7 @@ def _credential(settings: Settings, client: ConsoleClient, facts: RunnerFacts) -
             f"No credential in {settings.credential_file} and no registration token: create a token in the "
             "console under Runners, then set SLIPWAY_REGISTRATION_TOKEN."
         )
+    require_room_for_credential(settings.credential_file)
     request = RegistrationRequest(token=settings.token, name=settings.name, facts=facts)
     try:
         answer = client.register(request, give_up=lambda: False)
@@ -168,10 +191,14 @@ def _without_secrets() -> dict[str, str]:
     return dict(os.environ)
 
 
-def _forbid_core_dumps() -> None:
-    """Inherited by Terraform and its providers: a core file would hold every secret of a job."""
+def _close_memory() -> None:
+    """What runs for jobs, under the same account, sees neither the runner's memory nor its first environment.
+
+    Core dumps are forbidden for jobs too: such a file would hold every secret of one.
+    """
     with contextlib.suppress(OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _log_to_stderr() -> None:
@@ -189,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("start", help="take jobs from a console until stopped")
     starting.set_defaults(command=start)
     checking = commands.add_parser("check", help="try everything that a runner needs, and say what is wrong")
-    checking.set_defaults(command=lambda settings: check(settings, facts_of=runner_facts))
+    checking.set_defaults(command=lambda settings: check(settings, facts_of=facts_beside_runner))
     rotating = commands.add_parser("rotate", help="replace the runner's credential, without stopping it")
     rotating.set_defaults(command=rotate)
     for command in (starting, checking, rotating):
@@ -222,6 +249,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pass-env", metavar="NAMES", help="variables that jobs may also see, such as AWS_REGION,COMPANY_*"
+    )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="a limit of the operating system for jobs, such as nproc=2048; can be repeated "
+        "(SLIPWAY_RUNNER_LIMITS)",
     )
 
 

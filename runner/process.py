@@ -1,4 +1,4 @@
-"""Runs one Terraform command: its own process group, its output line by line, its orderly end.
+"""Runs one command of a job: on a leash, in its own process group, its output line by line, its orderly end.
 
 The output goes through an unnamed file and not through a pipe. Go programs die of SIGPIPE when the reader
 of their standard output is gone, so a killed runner would take Terraform down before its state is saved;
@@ -8,12 +8,15 @@ and a slow reader never holds up an apply.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -30,8 +33,25 @@ MAX_RAW_LINE_BYTES = 8 * 1024 * 1024
 OnLines = Callable[[list[str]], None]
 #: Called while the command runs; says whether there is more to do at once.
 OnLook = Callable[[], bool]
-#: Called before each SIGINT.
-OnInterrupt = Callable[[], None]
+
+#: Imported and not run by its path, so that it is compiled once: every command waits for its start.
+_LEASH = (
+    f"import sys; sys.path.append({str(Path(__file__).parents[1])!r}); from runner.leash import main; main()"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Leash:
+    """What holds a command, and who is asked and told about it."""
+
+    #: What the process in `leash` is given beside its report.
+    descriptors: Sequence[int]
+    #: Numbers of `resource` and their values.
+    limits: Mapping[int, int]
+    #: Called before each SIGINT.
+    on_interrupt: Callable[[], None]
+    #: Whether a process of the attempt still runs.
+    is_alive: Callable[[int], bool]
 
 
 class LineSplitter:
@@ -96,7 +116,7 @@ def stream(
     stop: Stop,
     scratch: Path,
     on_lines: OnLines,
-    on_interrupt: OnInterrupt,
+    leash: Leash,
 ) -> int:
     """Run a command and pass on what it prints, in order; returns its exit code (negative: a signal)."""
     splitter = LineSplitter(on_lines)
@@ -112,7 +132,7 @@ def stream(
             stderr=output,
             on_look=reader.pass_on,
             stop=stop,
-            on_interrupt=on_interrupt,
+            leash=leash,
         )
         while reader.pass_on():
             pass
@@ -144,7 +164,7 @@ def capture(
     stop: Stop,
     stdout: Path,
     stderr: Path,
-    on_interrupt: OnInterrupt,
+    leash: Leash,
 ) -> int:
     """Run a command whose standard output is a document, into a private file."""
     with _private(stdout) as out, _private(stderr) as err:
@@ -156,7 +176,7 @@ def capture(
             stderr=err,
             on_look=lambda: False,
             stop=stop,
-            on_interrupt=on_interrupt,
+            leash=leash,
         )
 
 
@@ -173,19 +193,30 @@ def _supervise(
     stderr: IO[bytes],
     on_look: OnLook,
     stop: Stop,
-    on_interrupt: OnInterrupt,
+    leash: Leash,
 ) -> int:
-    process = subprocess.Popen(
-        list(command),
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-        umask=0o077,
-    )
-    ending = _Ending(process.pid, stop, on_interrupt)
+    report = os.memfd_create("report")
+    try:
+        process = _start(command, leash, report, cwd=cwd, env=env, stdout=stdout, stderr=stderr)
+        ending = _Ending(process.pid, stop, leash.on_interrupt)
+        failure = _accompany(process, on_look, ending)
+        told = _read(report)
+        if "ended" not in told and "started" in told:
+            ending.outlive_leash(lambda: leash.is_alive(told["started"]))
+        # What Terraform left behind in its group (a provisioner's background process) ends with it.
+        _signal_group(process.pid, signal.SIGKILL)
+        code = process.wait()
+    finally:
+        os.close(report)
+    if failure:
+        raise failure
+    if "refused" in told:
+        raise OSError(told["refused"], os.strerror(told["refused"]))
+    return told.get("ended", code)
+
+
+def _accompany(process: subprocess.Popen[bytes], on_look: OnLook, ending: _Ending) -> Exception | None:
+    """Until the process ends. Whatever is wrong with reading, an apply under way is not cut off for it."""
     failure: Exception | None = None
     has_more = False
     with _exit_of(process) as has_ended:
@@ -193,23 +224,61 @@ def _supervise(
             try:
                 has_more = failure is None and on_look()
             except Exception as error:
-                # Whatever is wrong with reading, an apply under way is not cut off for it.
                 failure, has_more = error, False
             ending.press()
-    # What Terraform left behind in its group (a provisioner's background process) ends with it.
-    _signal_group(process.pid, signal.SIGKILL)
-    code = process.wait()
-    if failure:
-        raise failure
-    return code
+    return failure
+
+
+def _read(report: int) -> dict[str, int]:
+    """What the leash told: the process that it `started`, how that `ended`, or why it was `refused`."""
+    lines = os.pread(report, 1024, 0).decode().splitlines()
+    return {what: int(number) for what, number in map(str.split, lines)}
+
+
+def _start(
+    command: Sequence[str],
+    leash: Leash,
+    report: int,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+) -> subprocess.Popen[bytes]:
+    descriptors = [report, *leash.descriptors]
+    limits = ",".join(f"{number}={value}" for number, value in leash.limits.items())
+    with _interrupts_blocked():
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _LEASH, ",".join(map(str, descriptors)), limits, *command],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            umask=0o077,
+            pass_fds=descriptors,
+        )
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """What is started now has SIGINT blocked: the leash keeps one that comes early for its program."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
 def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
     """A wait that ends the moment the process does."""
     descriptor = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
     try:
-        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
+        yield lambda seconds: bool(poll.poll(seconds * 1000))
     finally:
         os.close(descriptor)
 
@@ -217,7 +286,7 @@ def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], boo
 class _Ending:
     """SIGINT, a grace period, SIGINT again, SIGKILL: to the whole group, as a terminal's Ctrl-C would."""
 
-    def __init__(self, group: int, stop: Stop, on_interrupt: OnInterrupt) -> None:
+    def __init__(self, group: int, stop: Stop, on_interrupt: Callable[[], None]) -> None:
         self._group = group
         self._stop = stop
         self._on_interrupt = on_interrupt
@@ -233,6 +302,14 @@ class _Ending:
             self._interrupts += 1
             self._on_interrupt()
             _signal_group(self._group, signal.SIGINT)
+
+    def outlive_leash(self, is_alive: Callable[[], bool]) -> None:
+        """Somebody killed the leash, and the kernel has interrupted its program: let that save its state."""
+        self._interrupts = max(self._interrupts, 1)
+        self._on_interrupt()
+        while is_alive():
+            time.sleep(_LOOK_SECONDS)
+            self.press()
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

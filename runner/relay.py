@@ -22,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,6 +42,10 @@ _LAST_TRY_SECONDS = 2.0
 #: The longest that one request is repeated while leases are renewed: then the console is there, and something
 #: else is wrong with it that waiting does not cure.
 _LONGEST_SECONDS = 60.0
+
+
+#: The relay is on this machine, whatever proxies lead elsewhere.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Relay:
@@ -82,6 +87,16 @@ class Relay:
         with self._lock:
             if self._attempts.pop(marker, None):
                 self._tell({"marker": marker, "forget": True})
+
+    def unsaved(self, marker: str) -> bytes | None:
+        """The state that Terraform last wanted to save, and that was not: it is here when no disk has it."""
+        with self._lock:
+            port = self._listening.getsockname()[1] if self._listening else 0
+        try:
+            with _DIRECT.open(f"http://127.0.0.1:{port}/{marker}/unsaved", timeout=_TRY_SECONDS) as answer:
+                return bytes(answer.read()) or None
+        except (OSError, ValueError):
+            return None
 
     def rest(self) -> None:
         """An idle runner needs no relay; the next job starts one."""
@@ -146,6 +161,8 @@ class _Server(ThreadingHTTPServer):
         self.socket = listening
         self.opener = _opener(ca_file)
         self._attempts: dict[str, dict[str, Any]] = {}
+        #: By marker, the states on their way to the console, or that did not arrive there.
+        self.unsaved: dict[str, bytes] = {}
         self._told = threading.Condition()
 
     def follow(self, message: dict[str, Any]) -> None:
@@ -153,6 +170,7 @@ class _Server(ThreadingHTTPServer):
         with self._told:
             if message.get("forget"):
                 self._attempts.pop(marker, None)
+                self.unsaved.pop(marker, None)
             else:
                 self._attempts[marker] = message | {"renewed_at": _now()}
             self._told.notify_all()
@@ -210,7 +228,21 @@ class _Handler(BaseHTTPRequestHandler):
         facts = self.server.facts(marker)
         if facts is None:
             return HTTPStatus.GONE, {}, b"This attempt is over."
-        target = self._target(facts["lock_address" if what == "lock" else "address"])
+        if what == "unsaved":
+            return HTTPStatus.OK, {}, self.server.unsaved.get(marker, b"")
+        if what == "state" and self.command == "POST":
+            return self._save(facts["address"], marker, body)
+        return self._forward_to(facts["lock_address" if what == "lock" else "address"], marker, body)
+
+    def _save(self, address: str, marker: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        self.server.unsaved[marker] = body
+        answer = self._forward_to(address, marker, body)
+        if answer[0] < HTTPStatus.MULTIPLE_CHOICES:
+            self.server.unsaved.pop(marker, None)
+        return answer
+
+    def _forward_to(self, address: str, marker: str, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        target = self._target(address)
         began = _now()
         while True:
             status, answered, content = self._try(target, body, seconds=self.server.try_seconds(marker))
@@ -230,19 +262,43 @@ class _Handler(BaseHTTPRequestHandler):
         )
         try:
             with self.server.opener.open(request, timeout=seconds) as answer:
-                return answer.status, dict(answer.headers), answer.read()
+                return _believed(self.command, answer.status, answer.headers, answer.read())
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return refusal.code, dict(refusal.headers), refusal.read()
+                return _believed(self.command, refusal.code, refusal.headers, refusal.read())
         except (OSError, ValueError, EOFError) as error:  # includes what http.client and ssl raise
             return HTTPStatus.BAD_GATEWAY, {}, f"The console does not answer: {error}".encode()
 
 
+def _believed(
+    method: str, status: int, headers: Message, content: bytes
+) -> tuple[int, Mapping[str, str], bytes]:
+    """The answer, unless something in front of the console gave it, such as the page of a proxy.
+
+    Terraform would take such a page for a saved state, and a 404 for an empty one; the console answers a save
+    with no body, an empty state with 204, and a refusal with a problem document.
+    """
+    kind = headers.get("Content-Type") or ""
+    is_page = bool(content) and (kind.startswith("text/html") or (method != "GET" and status < 300))
+    is_elsewhere = 300 <= status < 400
+    is_unknown = status == HTTPStatus.NOT_FOUND and "json" not in kind
+    if is_page or is_elsewhere or is_unknown:
+        return HTTPStatus.BAD_GATEWAY, {}, f"Something else than the console answers: HTTP {status}".encode()
+    return status, dict(headers), content
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The console sends nobody elsewhere, and a redirected save would become a read."""
+
+    def redirect_request(self, *request: Any) -> None:
+        return None
+
+
 def _opener(ca_file: str) -> urllib.request.OpenerDirector:
     if not ca_file:
-        return urllib.request.build_opener()
+        return urllib.request.build_opener(_NoRedirects)
     context = ssl.create_default_context(cafile=ca_file)
-    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+    return urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
 
 
 def _now() -> float:

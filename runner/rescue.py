@@ -14,7 +14,7 @@ def deliver_rescued_states(data: DataDirectory, client: ConsoleClient) -> None:
     """One try for each; what the console does not take stays on this machine."""
     for job_id, claim_id, file in data.rescued_states():
         try:
-            client.upload_errored_state(job_id, claim_id, file, give_up=lambda: True)
+            client.upload_errored_state(job_id, claim_id, file.read_bytes(), give_up=lambda: True)
         except ConsoleAway:
             return
         except Refused as error:

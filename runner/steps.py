@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +92,8 @@ def write_configuration(attempt: Attempt) -> None:
 def _write_repository(attempt: Attempt, source: dict[str, Any]) -> None:
     """The whole repository, since modules may lie beside the path; Terraform then runs in the path."""
     attempt.log.write(f"Fetching {source['url']} at {source['commit'][:12]}")
-    token = attempt.claim.source_token
-    for name, text in fetch_files(url=source["url"], commit=source["commit"], token=token).items():
+    fetch = partial(fetch_files, url=source["url"], commit=source["commit"], token=attempt.claim.source_token)
+    for name, text in attempt.stop.unless_stopped(fetch).items():
         attempt.workdir.write(name, text)
     attempt.workdir.enter(source.get("path", ""))
 
@@ -343,14 +344,14 @@ def _apply(attempt: Attempt) -> CommandResult:
 def _save_errored_state(attempt: Attempt) -> None:
     """Terraform writes this file when it could not save the state: it must not get lost."""
     errored = attempt.workdir.configuration / ERRORED_STATE
-    if not errored.exists():
-        return
+    if not _is_whole(errored):
+        return _keep_what_was_on_its_way(attempt, errored)
     try:
         attempt.document(terraform.state_push_args(file=errored))
     except Exception as error:
         attempt.log.write(
             f"Terraform could not save the state, and neither could the runner ({error}). "
-            f"{_put_aside(attempt, errored)} Until then plans start from an older state.",
+            f"{_put_aside(attempt, errored, errored.read_bytes())}",
             LogLevel.ERROR,
         )
     else:
@@ -360,24 +361,59 @@ def _save_errored_state(attempt: Attempt) -> None:
         )
 
 
-def _put_aside(attempt: Attempt, errored: Path) -> str:
+def _is_whole(errored: Path) -> bool:
+    """On a full disk Terraform leaves an empty file."""
+    try:
+        json.loads(errored.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _keep_what_was_on_its_way(attempt: Attempt, errored: Path) -> None:
+    """Terraform was killed while it saved, or could not write. Its lock may be left, so nothing is pushed."""
+    state = attempt.equipment.relay.unsaved(attempt.marker)
+    if state is not None:
+        told = f"Terraform could save the state nowhere. {_put_aside(attempt, errored, state)}"
+        attempt.log.write(told, LogLevel.ERROR)
+    elif errored.exists():
+        errored.unlink()
+        attempt.log.write(
+            "Terraform could save the state nowhere: its last changes are lost.", LogLevel.ERROR
+        )
+
+
+def _put_aside(attempt: Attempt, errored: Path, state: bytes) -> str:
     """Keep the state with the job, or on this machine until the console takes it; says what to do with it."""
-    claim = attempt.claim
-    path = errored_state_path(claim.job_id, claim.claim_id)
+    claim, path = attempt.claim, errored_state_path(attempt.claim.job_id, attempt.claim.claim_id)
+    older = "Until then plans start from an older state."
     try:
         attempt.client.upload_errored_state(
-            claim.job_id, claim.claim_id, errored, give_up=attempt.stop.requested
+            claim.job_id, claim.claim_id, state, give_up=attempt.stop.requested
         )
     except (Refused, ConsoleAway) as error:
-        kept = attempt.equipment.data.rescue(errored, job_id=claim.job_id, claim_id=claim.claim_id)
         return (
-            f"The console did not take it either ({error}). Runner {attempt.equipment.name} keeps it "
-            f"as {kept}, and uploads it to {path} when it can. Push it with `terraform state push` first."
+            f"The console did not take it either ({error}). {_rescue(attempt, errored, state, path)} {older}"
         )
-    errored.unlink()
+    errored.unlink(missing_ok=True)
     return (
         f"It is kept with this job: download it from {attempt.equipment.settings.console_url}{path}, and "
-        "push it with `terraform state push errored.tfstate` first of all."
+        f"push it with `terraform state push errored.tfstate` first of all. {older}"
+    )
+
+
+def _rescue(attempt: Attempt, errored: Path, state: bytes, path: str) -> str:
+    name, claim = attempt.equipment.name, attempt.claim
+    try:
+        if not _is_whole(errored):
+            errored.write_bytes(state)
+        kept = attempt.equipment.data.rescue(errored, job_id=claim.job_id, claim_id=claim.claim_id)
+    except OSError as error:
+        errored.unlink(missing_ok=True)
+        return f"Runner {name} cannot keep it ({error.strerror}): its last changes are lost."
+    return (
+        f"Runner {name} keeps it as {kept}, and uploads it to {path} when it can. Push it with "
+        "`terraform state push` first."
     )
 
 

@@ -107,6 +107,8 @@ class Event(NamedTuple):
     data: dict[str, Any] | None = None
     #: Whether each of its texts stands in the printed line, letter by letter: no secret there, none here.
     is_verbatim: bool = False
+    #: What a provisioner printed: which resource's, and the piece that the message ends with.
+    printed: tuple[str, str] | None = None
 
 
 _LEVELS = {
@@ -148,7 +150,8 @@ class OutputReader:
         if kind == "diagnostic":
             return self._diagnostic(message)
         level = _LEVELS.get(message.get("@level", ""), LogLevel.INFO)
-        return Event(message["@message"], level, self._data(kind, message), is_verbatim)
+        printed = _printed(message.get("hook") or {}) if kind == "provision_progress" else None
+        return Event(message["@message"], level, self._data(kind, message), is_verbatim, printed)
 
     def _data(self, kind: str, message: dict[str, Any]) -> dict[str, Any] | None:
         if kind in _RESOURCE_EVENTS:
@@ -191,6 +194,10 @@ class OutputReader:
         if is_error:
             self.errors.append(diagnostic)
         return Event(_told(diagnostic), LogLevel.ERROR if is_error else LogLevel.WARN, _card(diagnostic))
+
+
+def _printed(hook: dict[str, Any]) -> tuple[str, str]:
+    return str((hook.get("resource") or {}).get("addr", "")), str(hook.get("output", ""))
 
 
 def read_diagnostic(raw: dict[str, Any]) -> Diagnostic:

@@ -89,7 +89,8 @@ def _identify(path: str, origin: Origin) -> TerraformBinary:
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from runner import clock
 from runner.config import SettingsError
+from runner.guard import groups_of, signal_groups
 from runner.protocol import ERRORED_STATE, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ MAX_CONFIGURATION_BYTES = 64 * 1024 * 1024
 _MAX_PATH_CHARS = 512
 
 _NOTE = "attempt.json"
+_NAME_CHARS = 12
 
 #: Providers open a socket in TMPDIR, whose whole path has at most 107 bytes; this leaves room for its name.
 _MAX_TEMPORARY_PATH_BYTES = 75
@@ -80,13 +83,34 @@ class DataDirectory:
                 )
             time.sleep(0.1)
 
-    def sweep(self) -> None:
-        """Remove what a killed runner left behind, but no state that was not saved."""
+    def workdir(self, marker: str) -> Workdir:
+        """The place of an attempt. Its name is short: see the limit of socket paths below."""
+        return Workdir(self.work / marker[:_NAME_CHARS])
+
+    def sweep(self, *, grace_seconds: float) -> None:
+        """End and remove what a killed runner left behind, but no state that was not saved."""
+        self._end_forsaken(grace_seconds)
         for left in self.work.iterdir():
             for errored in _errored_states(left):
                 rescued = self.rescue(errored, **_noted(left))
                 logger.error("A killed attempt left a state that was not saved: it is now %s.", rescued)
             Workdir(left).remove()
+
+    def _end_forsaken(self, grace_seconds: float) -> None:
+        """Whoever killed the guard and the leashes too left it to the kernel to interrupt Terraform."""
+        kill_at = clock.now() + grace_seconds
+        is_told = False
+        while (groups := self._forsaken_groups()) and clock.now() < kill_at:
+            if not is_told:
+                logger.warning("Terraform of a killed runner still runs in %s; waiting for it.", self.work)
+            is_told = True
+            time.sleep(0.1)
+        signal_groups(groups, signal.SIGKILL)
+
+    def _forsaken_groups(self) -> set[int]:
+        """The directory of an attempt is called as its marker begins."""
+        names = [left.name for left in self.work.iterdir() if len(left.name) >= _NAME_CHARS]
+        return set().union(*map(groups_of, names))
 
     def rescue(self, errored: Path, *, job_id: str, claim_id: str) -> Path:
         """Keep an errored state where nothing removes it, under the names by which the console knows it."""

@@ -6,33 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from runner.credentials.azure import AzureClients
-from runner.resources.rest import ApiRefused, Reader
-
-Resource = dict[str, Any]
+from runner.resources.rest import ApiRefused, Resource, WholeInventory
 
 
-class AzureInventory:
-    """All of it is asked for by subscription; what lies in a region says so itself."""
+class AzureInventory(WholeInventory):
+    """All of it is asked for by subscription."""
 
     everywhere: tuple[str, ...] = (
         "region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate"
     )  # fmt: skip
-    regional: tuple[str, ...] = ()
 
     def __init__(self, azure: AzureClients, regions: list[str]) -> None:
+        super().__init__(regions, bearer=lambda: azure.bearer(azure.management))
         self._azure = azure
-        self._wanted = regions
-        self._reader = Reader(lambda: azure.bearer(azure.management))
-
-    def regions(self) -> list[str]:
-        return self._wanted
-
-    def pages(self, kind: str, region: str) -> Iterator[list[Resource]]:
-        pages: Iterator[list[Resource]] = getattr(self, f"_{kind}")()
-        return ([one for one in page if self._is_wanted(one)] for page in pages)
-
-    def is_off(self, error: Exception, region: str) -> bool:
-        return False
 
     def explain(self, error: Exception) -> str:
         if not isinstance(error, ApiRefused):
@@ -41,9 +27,6 @@ class AzureInventory:
             f"Azure answered: {str(error).rstrip('.')} ({error.code}). Grant "
             f"{self._azure.who} a role that may list it, such as Reader on the subscription."
         )
-
-    def _is_wanted(self, resource: Resource) -> bool:
-        return not self._wanted or resource.get("region", "global") in ("global", *self._wanted)
 
     def _listed(self, path: str, version: str) -> Iterator[Any]:
         subscription = f"{self._azure.management}/subscriptions/{self._azure.subscription_id}"

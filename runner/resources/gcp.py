@@ -7,31 +7,17 @@ from typing import Any
 from urllib.parse import quote
 
 from runner.credentials.gcp import GcpClients
-from runner.resources.rest import ApiRefused, Reader
-
-Resource = dict[str, Any]
+from runner.resources.rest import ApiRefused, Resource, WholeInventory
 
 
-class GcpInventory:
-    """All of it is asked for by project; what lies in a region says so itself."""
+class GcpInventory(WholeInventory):
+    """All of it is asked for by project."""
 
     everywhere: tuple[str, ...] = ("region", "vpc", "subnet", "hosted_zone", "cluster", "certificate")
-    regional: tuple[str, ...] = ()
 
     def __init__(self, gcp: GcpClients, regions: list[str]) -> None:
+        super().__init__(regions, bearer=gcp.bearer)
         self._gcp = gcp
-        self._wanted = regions
-        self._reader = Reader(gcp.bearer)
-
-    def regions(self) -> list[str]:
-        return self._wanted
-
-    def pages(self, kind: str, region: str) -> Iterator[list[Resource]]:
-        pages: Iterator[list[Resource]] = getattr(self, f"_{kind}")()
-        return ([one for one in page if self._is_wanted(one)] for page in pages)
-
-    def is_off(self, error: Exception, region: str) -> bool:
-        return False
 
     def explain(self, error: Exception) -> str:
         if not isinstance(error, ApiRefused):
@@ -42,9 +28,6 @@ class GcpInventory:
             f"Google answered: {str(error).rstrip('.')}. Grant {self._gcp.who} a role that may list it, such "
             "as roles/viewer."
         )
-
-    def _is_wanted(self, resource: Resource) -> bool:
-        return not self._wanted or resource.get("region", "global") in ("global", *self._wanted)
 
     def _listed(self, service: str, path: str, items: str) -> Iterator[Any]:
         """The items of each page."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+
+Resource = dict[str, Any]
 
 #: Waits between tries: the whole is about what a page of a browser waits.
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -53,6 +55,29 @@ class Reader:
     def document(self, url: str) -> dict[str, Any]:
         document: dict[str, Any] = self.get(url).json()
         return document
+
+
+class WholeInventory:
+    """A cloud whose lists are asked for once, for all regions; what lies in a region says so itself."""
+
+    regional: tuple[str, ...] = ()
+
+    def __init__(self, regions: list[str], *, bearer: Callable[[], str]) -> None:
+        self._wanted = regions
+        self._reader = Reader(bearer)
+
+    def regions(self) -> list[str]:
+        return self._wanted
+
+    def pages(self, kind: str, region: str) -> Iterator[list[Resource]]:
+        pages: Iterator[list[Resource]] = getattr(self, f"_{kind}")()
+        return ([one for one in page if self._is_wanted(one)] for page in pages)
+
+    def is_off(self, error: Exception, region: str) -> bool:
+        return False
+
+    def _is_wanted(self, resource: Resource) -> bool:
+        return not self._wanted or resource.get("region", "global") in ("global", *self._wanted)
 
 
 def _retry_after(answer: httpx.Response) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.protocol import JobType
 from tests.runner.fake_console import FakeConsole, FakeJob
+from tests.runner.processes import RunnerProcess
 
 
 def sleeping(command: str = "echo begun; sleep 60") -> dict[str, str]:
@@ -44,3 +45,10 @@ def begun(console: FakeConsole, *, lease_seconds: int = 60) -> FakeJob:
     job = deploy_when_planned(console, sleeping(), lease_seconds=lease_seconds)
     job.wait_for("(local-exec): begun")
     return job
+
+
+def assert_ended_in_good_order(console: FakeConsole, runner: RunnerProcess) -> None:
+    """What `begun` began was interrupted once: nothing runs, the state is saved, nobody holds its lock."""
+    assert not runner.terraform_processes()
+    assert console.resources() == {"before", "slow"}
+    assert not console.state_locks

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from runner import clock, process
+from runner.guard import Guard
+from runner.terraform_binary import find_terraform
 from tests.cloud.mirror import install_provider
 from tests.cloud.service import Cloud
 from tests.runner.fake_console import CREDENTIAL, FakeConsole
@@ -17,8 +20,12 @@ from tests.runner.terraforms import all_terraforms, terraform_on_path
 __all__ = ["ROOT", "RunnerProcess"]
 
 
+#: Longer than anything that is waited for.
+STUBBORN_SECONDS = 120
+
+
 class StartRunner(Protocol):
-    def __call__(self, *arguments: str, **environ: str) -> RunnerProcess: ...
+    def __call__(self, *arguments: str, through: Sequence[str] = ..., **environ: str) -> RunnerProcess: ...
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def provider_configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
     started: list[RunnerProcess] = []
 
-    def start(*arguments: str, **environ: str) -> RunnerProcess:
+    def start(*arguments: str, through: Sequence[str] = (), **environ: str) -> RunnerProcess:
         base = {"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL}
         runner = spawn_runner(
             console_url=console.url,
@@ -53,6 +60,7 @@ def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
             log=tmp_path / f"runner-{len(started)}.log",
             arguments=arguments,
             environ=base | environ,
+            through=through,
         )
         started.append(runner)
         return runner
@@ -71,3 +79,33 @@ def each_terraform(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def runner(start_runner: StartRunner) -> RunnerProcess:
     return start_runner()
+
+
+@pytest.fixture
+def stubborn_terraform(tmp_path: Path) -> str:
+    """A Terraform whose apply does not react to being interrupted."""
+    script = tmp_path / "stubborn"
+    script.write_text(f"""#!/bin/sh
+        if [ "$1" = apply ]; then trap '' INT; echo begun; sleep {STUBBORN_SECONDS}; fi
+        exec {find_terraform().path} "$@"
+    """)
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    guard.start()
+    yield guard
+    guard.close()
+
+
+@pytest.fixture
+def leash(guard: Guard) -> process.Leash:
+    """For a command that is run without a runner."""
+    marker, moment = "the-attempt", clock.now()
+    guard.watch(marker, interrupt_at=moment + 600, kill_at=moment + 600, directories=[], relay=None)
+    return process.Leash(
+        descriptors=guard.leash(marker), limits={}, on_interrupt=lambda: None, is_alive=lambda pid: False
+    )

@@ -14,7 +14,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +26,7 @@ from runner.protocol import (
     FINAL_STATUSES,
     Claim,
     ClaimRequest,
+    Goodbye,
     HeartbeatRequest,
     JobType,
     LogBatch,
@@ -119,6 +120,30 @@ class FakeJob:
         return self.final
 
 
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """What a machine in front of the console says in its place."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+_PAGE = {"Content-Type": "text/html; charset=utf-8"}
+
+#: What proxies, ingresses and sign-in pages say while the console behind them is replaced.
+FOREIGN = {
+    "a page": Foreign(200, b"<html>Back soon</html>", _PAGE),
+    "no such host": Foreign(404, b"default backend - 404", {"Content-Type": "text/plain"}),
+    "a redirect": Foreign(302, b"", {"Location": "https://login.example.com/"}),
+    "an authorization": Foreign(401, b"<html>401</html>", _PAGE),
+    "an error": Foreign(502, b"<html>Bad gateway</html>", _PAGE),
+    "half an answer": Foreign(200, b'{"job_id": "0'),
+    "what cannot be unpacked": Foreign(200, b"{}", {"Content-Encoding": "gzip"}),
+    "what is nested without end": Foreign(200, b"[" * 100_000),
+}
+
+
 class Problem(Exception):
     def __init__(self, status: int, code: str, **extra: Any) -> None:
         super().__init__(code)
@@ -134,6 +159,11 @@ class FakeConsole:
         self.credentials = {CREDENTIAL}
         self.registrations: list[RegistrationRequest] = []
         self.facts: list[RunnerFacts] = []
+        self.goodbyes: list[Goodbye] = []
+        #: What the next goodbye is answered; an older console does not know it.
+        self.goodbye_status = 200
+        self.answers_goodbyes = threading.Event()
+        self.answers_goodbyes.set()
         self.clock_ahead = timedelta()
         self.holds_seconds = 2.0
         self.claim_keys: list[str] = []
@@ -148,6 +178,7 @@ class FakeConsole:
         self.refuses_errored_states = False
         self._away = False
         self._lose: list[tuple[re.Pattern[str], int]] = []
+        self._instead: list[tuple[re.Pattern[str], Foreign]] = []
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.console = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -161,6 +192,7 @@ class FakeConsole:
 
     def close(self) -> None:
         self._away = True
+        self.answers_goodbyes.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -224,6 +256,23 @@ class FakeConsole:
         with self.lock:
             self._lose.append((re.compile(path), times))
 
+    def answer_instead(self, asked: str, foreign: Foreign, *, times: int) -> None:
+        """Let something in front of the console, such as a proxy, answer the next requests of a kind."""
+        with self.lock:
+            self._instead += [(re.compile(asked), foreign)] * times
+
+    def answer_again(self) -> None:
+        with self.lock:
+            self._instead.clear()
+
+    def foreign_answer(self, asked: str) -> Foreign | None:
+        with self.lock:
+            for index, (pattern, foreign) in enumerate(self._instead):
+                if pattern.search(asked):
+                    del self._instead[index]
+                    return foreign
+        return None
+
     @contextmanager
     def away(self) -> Iterator[None]:
         """Answer nothing to runners; Terraform's state stays within reach."""
@@ -273,6 +322,13 @@ class FakeConsole:
         credential = f"slr_rotated-{len(self.credentials)}"
         self.credentials.add(credential)
         return {"credential": credential}
+
+    def goodbye(self, goodbye: Goodbye) -> dict[str, Any]:
+        self.goodbyes.append(goodbye)
+        self.answers_goodbyes.wait()
+        if self.goodbye_status != 200:
+            raise Problem(self.goodbye_status, "not_found")
+        return {}
 
     def claim(self, request: ClaimRequest) -> dict[str, Any] | None:
         with self.lock:
@@ -357,6 +413,9 @@ class _Handler(BaseHTTPRequestHandler):
             console.unanswered += 1
             self.close_connection = True
             return
+        if foreign := console.foreign_answer(f"{self.command} {parts.path}"):
+            self._answer(foreign.status, foreign.body, foreign.headers)
+            return
         console.requests.append(f"{self.command} {parts.path}")
         try:
             if parts.path.startswith("/state/"):
@@ -375,12 +434,14 @@ class _Handler(BaseHTTPRequestHandler):
             return b""  # `force-unlock` only
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
-    def _answer(self, status: int, answer: Any) -> None:
+    def _answer(self, status: int, answer: Any, headers: Mapping[str, str] | None = None) -> None:
         content = (
             answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
         )
         try:
             self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -397,6 +458,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, console.hello(from_wire(RunnerFacts, json.loads(body)))
         if path == "/api/runners/rotate":
             return 201, console.rotate()
+        if path == "/api/runners/goodbye":
+            return 200, console.goodbye(from_wire(Goodbye, json.loads(body)))
         if path == "/api/jobs/claim":
             return self._claim(from_wire(ClaimRequest, json.loads(body)))
         _, _, _, job_id, action = path.split("/")
@@ -451,7 +514,7 @@ class _Handler(BaseHTTPRequestHandler):
             if path.endswith("/lock"):
                 return self._state_lock(spec, body)
             if self.command == "GET":
-                return (200, console.states[spec]) if spec in console.states else (404, None)
+                return (200, console.states[spec]) if spec in console.states else (204, None)
             if console.refused_state_writes:
                 console.refused_state_writes -= 1
                 raise Problem(403, "state_write_refused")

@@ -7,11 +7,13 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from runner.workdir import Workdir
+from tests.process_table import children, command_line, has_ended, pids
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +41,20 @@ class RunnerProcess:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def kill_with(self, *others: int) -> None:
+        """All in the same moment: nobody lives to see another's death."""
+        pids = [*others, self.process.pid]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                os.kill(pid, number)
+        self.wait()
+
     def wait(self, *, seconds: float = 60) -> int:
         return self.process.wait(timeout=seconds)
 
     def terraform_processes(self) -> list[int]:
         """Whatever runs in or was started from this runner's work directories, providers included."""
-        return [pid for pid in _pids() if str(self.data_dir / "work") in _where(pid)]
+        return [pid for pid in pids() if str(self.data_dir / "work") in _where(pid)]
 
     def programs(self) -> str:
         """The command lines of all that."""
@@ -52,7 +62,7 @@ class RunnerProcess:
 
     def living(self) -> list[int]:
         """Without those that ended, and that a stopped runner cannot collect."""
-        return [pid for pid in self.terraform_processes() if not is_zombie(pid)]
+        return [pid for pid in self.terraform_processes() if not has_ended(pid)]
 
     def wait_until_nothing_runs(self, *, seconds: float) -> None:
         wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
@@ -73,28 +83,29 @@ class RunnerProcess:
             return datetime.now(UTC)
 
     def guards(self) -> list[int]:
-        return [child for child in self._children() if "guard.py" in command_line(child)]
+        return [child for child in children(self.process.pid) if "guard.py" in command_line(child)]
+
+    def leashes(self) -> list[int]:
+        return [child for child in children(self.process.pid) if "runner.leash" in command_line(child)]
 
     def own_processes(self) -> list[int]:
-        """The runner first, then its guard and, while it has a job, its relay."""
-        helpers = [child for child in self._children() if "runner/" in command_line(child)]
-        return [self.process.pid, *helpers]
+        """The runner first, then its guard and, while it has a job, its relay; a leash belongs to the job."""
+        helpers = {child for child in children(self.process.pid) if "runner/" in command_line(child)}
+        return [self.process.pid, *helpers.difference(self.leashes())]
 
     def workdirs(self) -> list[Path]:
-        return list((self.data_dir / "work").iterdir())
+        return list((self.data_dir / "work").glob("*"))
 
     def end(self) -> None:
-        """No test leaves a process behind, whatever it did to its runner."""
+        """No test leaves a process or a folder behind, whatever it did to its runner."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
         if self.data_dir.exists():
             wait_until(lambda: not self.terraform_processes(), seconds=70, what="the end of Terraform")
+            for left in self.workdirs():
+                Workdir(left).remove()
         assert "Traceback" not in self.log, self.log
-
-    def _children(self) -> list[int]:
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(child) for thread in threads for child in _read(thread).split()]
 
 
 def spawn_runner(
@@ -117,33 +128,9 @@ def spawn_runner(
     return RunnerProcess(process, data_dir, log)
 
 
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-
-
 def _where(pid: int) -> str:
     try:
         process = Path(f"/proc/{pid}")
         return f"{(process / 'cwd').readlink()} {(process / 'environ').read_text()}"
     except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def command_line(pid: int) -> str:
-    return _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
-
-
-def environment_of(pid: int) -> str:
-    return _read(Path(f"/proc/{pid}/environ"))
-
-
-def is_zombie(pid: int) -> bool:
-    stat = _read(Path(f"/proc/{pid}/stat"))
-    return not stat or ") Z " in stat
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # It ended meanwhile.
         return ""

@@ -9,7 +9,7 @@ from runner.loop import CLAIM_WAIT_SECONDS
 from runner.protocol import JobType
 from tests.runner.configurations import begun, deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
-from tests.runner.fake_console import FakeConsole
+from tests.runner.fake_console import FakeConsole, Foreign
 from tests.waiting import wait_until
 
 EMPTY = {"main.tf": ""}
@@ -44,6 +44,31 @@ def test_a_claim_that_went_stale_on_its_way_is_not_started(
     assert job.claim_key
     assert not job.reports
     assert not job.lines
+
+
+def test_a_job_that_a_runner_does_not_understand_is_reported_and_the_next_one_is_done(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    odd = console.enqueue(JobType.PLAN, EMPTY, snapshot=["of", "another", "shape"])
+    following = console.enqueue(JobType.PLAN, EMPTY, spec="other")
+    report = odd.wait_for_end()
+    assert (report.status, report.error_code) == ("FAILED", "invalid_message")
+    assert "does not understand this job (/api/jobs/claim: snapshot: expected dict" in (
+        report.error_message or ""
+    )
+    assert following.wait_for_end().status == "SUCCESS"
+
+
+def test_a_slot_is_free_again_when_the_claim_is_gone_whatever_fails_meanwhile(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    job = console.enqueue(JobType.PLAN, EMPTY)
+    console.answer_instead(f"{job.claim.job_id}/logs$", Foreign(500), times=1_000)
+    wait_until(lambda: job.uploaded, what="the plan")
+    job.stale = True
+    following = console.enqueue(JobType.PLAN, EMPTY, spec="other")
+    assert following.wait_for_end().status == "SUCCESS"
+    assert job.final is None
 
 
 def test_slots_work_side_by_side(console: FakeConsole, start_runner: StartRunner) -> None:

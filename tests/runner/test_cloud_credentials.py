@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,26 @@ def test_a_library_that_is_missing_is_named_with_the_remedy(
     report = console.enqueue(JobType.PLAN, {"main.tf": ""}, identity=role).wait_for_end()
     assert (report.status, report.error_code) == ("FAILED", "extra_missing")
     assert "pip install 'slipway[aws]'" in str(report.error_message)
+
+
+def test_a_cloud_that_says_nothing_holds_up_neither_a_cancel_nor_sigterm(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        sts = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        runner = start_runner(
+            AWS_ACCESS_KEY_ID="AKIAOWN", AWS_SECRET_ACCESS_KEY="own", AWS_ENDPOINT_URL_STS=sts
+        )
+        role = identity("aws", role_arn="arn:aws:iam::123456789012:role/any", method="runner")
+        cancelled = console.enqueue(JobType.PLAN, {"main.tf": ""}, identity=role)
+        cancelled.wait_for("Obtaining credentials")
+        cancelled.cancel = "person"
+        assert cancelled.wait_for_end(seconds=25).status == "CANCELLED"
+        stopped = console.enqueue(JobType.PLAN, {"main.tf": ""}, identity=role)
+        stopped.wait_for("Obtaining credentials")
+        runner.signal(signal.SIGTERM)
+        assert runner.wait(seconds=25) == 0
+        assert stopped.wait_for_end().error_code == "runner_stopped"
 
 
 @pytest.mark.parametrize(

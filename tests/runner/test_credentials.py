@@ -35,6 +35,7 @@ def test_rotating_a_kept_credential_does_not_stop_the_runner(
     assert answer.returncode == 0, answer.stderr
     assert file.read_text().strip() == "slr_rotated-1"
     assert file.stat().st_mode & 0o777 == 0o600
+    assert [facts.slots for facts in console.facts] == [1, 0], "the command knows nothing of the runner's"
     console.credentials.remove(CREDENTIAL)  # its time is over
     assert console.enqueue(JobType.PLAN, EMPTY).wait_for_end().status == "SUCCESS"
 

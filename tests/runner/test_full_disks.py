@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,3 +66,17 @@ def test_a_disk_that_fills_up_during_an_apply_does_not_end_it(console: FakeConso
     assert not console.state_locks
     assert final.status == "SUCCESS", final
     assert final.log == job.receipt
+
+
+def test_a_state_that_neither_the_console_nor_the_disk_takes_is_uploaded_all_the_same(
+    console: FakeConsole, disk: Path
+) -> None:
+    """Terraform then leaves an empty `errored.tfstate`; the relay has what it wanted to save."""
+    job = deploy_when_planned(console, sleeping("echo begun; sleep 2"))
+    job.wait_for("(local-exec): begun")
+    console.refused_state_writes = 100
+    fill(disk)
+    assert job.wait_for_end().status == "FAILED"
+    kept = json.loads(console.errored_states[job.claim.job_id])
+    assert {resource["name"] for resource in kept["resources"]} == {"before", "slow", "after"}
+    assert job.says("It is kept with this job")

@@ -13,7 +13,7 @@ import pytest
 
 from runner import clock
 from runner.guard import MARKER_VARIABLE, Guard
-from tests.runner.processes import is_zombie
+from tests.process_table import has_ended
 from tests.waiting import wait_until
 
 MARKER = "the-attempt"
@@ -26,14 +26,6 @@ note.touch()
 while True:
     subprocess.run(["sleep", "0.05"], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
 """
-
-
-@pytest.fixture
-def guard() -> Iterator[Guard]:
-    guard = Guard()
-    guard.start()
-    yield guard
-    guard.close()
 
 
 @pytest.fixture
@@ -62,7 +54,7 @@ def watch(guard: Guard, *, interrupt_in: float, kill_in: float) -> None:
     )
 
 
-def has_ended(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
+def ended(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
     return lambda: process.poll() is not None
 
 
@@ -72,7 +64,7 @@ def test_a_group_is_interrupted_once_and_killed_in_the_end(
     watch(guard, interrupt_in=0, kill_in=60)
     wait_until(interrupts, what="the interrupt")
     watch(guard, interrupt_in=0, kill_in=1)
-    wait_until(has_ended(working), what="the kill")
+    wait_until(ended(working), what="the kill")
     assert interrupts() == 1
 
 
@@ -82,7 +74,7 @@ def test_what_the_runner_has_interrupted_is_not_interrupted_again(
     """The lease runs out while Terraform, interrupted by the runner, still finishes a resource."""
     watch(guard, interrupt_in=1.5, kill_in=2.5)
     guard.is_interrupted(MARKER)
-    wait_until(has_ended(working), what="the kill")
+    wait_until(ended(working), what="the kill")
     assert interrupts() == 0
 
 
@@ -93,7 +85,7 @@ def test_a_renewal_does_not_make_it_forget(
     watch(guard, interrupt_in=60, kill_in=120)
     guard.is_interrupted(MARKER)
     watch(guard, interrupt_in=0.2, kill_in=1.2)
-    wait_until(has_ended(working), what="the kill")
+    wait_until(ended(working), what="the kill")
     assert interrupts() == 0
 
 
@@ -106,11 +98,11 @@ def test_a_guard_that_follows_a_killed_one_knows_everything_from_its_start(
     guard.is_interrupted(MARKER)
     kill(guard)
     watch(guard, interrupt_in=0, kill_in=1)
-    wait_until(has_ended(working), what="the kill")
+    wait_until(ended(working), what="the kill")
     assert interrupts() == 1
 
 
 def kill(guard: Guard) -> None:
     assert guard.pid is not None
     os.kill(guard.pid, signal.SIGKILL)
-    wait_until(lambda: is_zombie(guard.pid or 0), what="the guard's end")
+    wait_until(lambda: has_ended(guard.pid or 0), what="the guard's end")

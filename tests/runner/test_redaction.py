@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ SECRET = 'pä$$ "wörd"/<&>+=\\'
         quote(SECRET),
         quote(SECRET, safe=""),
         quote_plus(SECRET),
+        quote(SECRET, safe="$&+:=@"),
+        quote(SECRET, safe="$&+,;="),
+        re.sub("%..", lambda escape: escape[0].lower(), quote(SECRET, safe="!'()*")),
+        json.dumps(SECRET)[1:-1].replace("/", "\\/"),
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET, ensure_ascii=False)[1:-1],
         json.dumps(json.dumps(SECRET)),
@@ -51,6 +56,27 @@ def test_a_secret_inside_a_base64_text_is_masked(user: str) -> None:
     masked = Redactor(["a-long-password"]).mask(f"Authorization: Basic {header}")
     assert "YS1sb25n" not in masked
     assert MASK in masked
+
+
+@pytest.mark.parametrize("secret", ["abcd", "abcde", "hunter2"])
+def test_a_short_secret_is_masked_in_base64_without_its_padding(secret: str) -> None:
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    assert Redactor([secret]).mask(f"it is {encoded}") == f"it is {MASK}"
+
+
+@pytest.mark.parametrize("width", [64, 76])
+def test_a_long_secret_is_masked_in_each_line_of_its_base64(width: int) -> None:
+    """As `echo $TOKEN | base64` prints it."""
+    secret = "".join(f"{number:03}-" for number in range(50))
+    encoded = base64.b64encode(secret.encode() + b"\n").decode()
+    lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
+    masked = [Redactor([secret]).mask(line) for line in lines]
+    assert len(lines) > 2
+    assert all(len(line.replace(MASK, "")) <= 12 for line in masked), masked
+
+
+def test_a_number_is_masked_as_terraform_writes_it() -> None:
+    assert Redactor([1e10]).mask("of 10000000000 bytes") == f"of {MASK} bytes"
 
 
 def test_a_secret_split_over_two_chunks_is_masked() -> None:
@@ -118,6 +144,32 @@ class Sent:
 
 def told(text: str, **more: Any) -> str:
     return json.dumps({"@level": "info", "@message": text, **more}) + "\n"
+
+
+def printed_by(resource: str, text: str) -> str:
+    hook = {"resource": {"addr": resource}, "provisioner": "local-exec", "output": text}
+    return told(f"{resource}: (local-exec): {text}", type="provision_progress", hook=hook)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["it is correct-", "horse!"], [f"it is {MASK}", f"{MASK}!"]),
+        (["it is corr", "ect-", "horse!"], [f"it is {MASK}", MASK, f"{MASK}!"]),
+        (["it is co", "rrect-horse"], ["it is co", MASK]),
+        (["all correct", "and fine"], [f"all {MASK}", "and fine"]),
+        (["it is c", "lear"], ["it is c", "lear"]),
+        (["correct-horse", "correct-horse"], [MASK, MASK]),
+    ],
+)
+def test_a_secret_that_a_provisioner_prints_piece_by_piece_is_masked(
+    tmp_path: Path, pieces: list[str], shown: list[str]
+) -> None:
+    """Terraform makes a line of what there is when a program pauses; another resource's may come between."""
+    lines = [line for piece in pieces for line in (printed_by("one.a", piece), printed_by("one.b", "-"))]
+    sent = Sent(tmp_path, "correct-horse").of("".join(lines))
+    messages = [line["message"].removeprefix("one.a: (local-exec): ") for line in sent[::2]]
+    assert messages == shown
 
 
 def test_one_line_with_a_secret_among_many_is_masked_and_the_others_stay_as_they_are(tmp_path: Path) -> None:

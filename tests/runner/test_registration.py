@@ -66,6 +66,8 @@ def test_a_kept_credential_needs_no_token(
         ({"SLIPWAY_RUNNER_CREDENTIAL": ""}, "create a token in the console"),
         ({"SLIPWAY_TERRAFORM": "/nowhere/terraform"}, "Install terraform or tofu"),
         ({"SLIPWAY_RUNNER_STOP_GRACE": "soon"}, "SLIPWAY_RUNNER_STOP_GRACE"),
+        ({"SLIPWAY_RUNNER_CREDENTIAL": "slr_ü"}, "SLIPWAY_RUNNER_CREDENTIAL does not hold a credential"),
+        ({"SLIPWAY_RUNNER_CREDENTIAL": "slr_one\nslr_two"}, "SLIPWAY_RUNNER_CREDENTIAL does not hold"),
     ],
 )
 def test_a_runner_that_cannot_start_says_why_in_one_line(
@@ -75,6 +77,33 @@ def test_a_runner_that_cannot_start_says_why_in_one_line(
     assert runner.wait() == 2
     assert message in runner.log
     assert len(runner.log.splitlines()) == 1
+    assert "slr_" not in runner.log
+
+
+def test_a_credential_may_come_with_the_newline_of_its_file(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    start_runner(SLIPWAY_RUNNER_CREDENTIAL=CREDENTIAL + "\n")
+    wait_until(lambda: console.claim_keys, what="the first claim")
+
+
+def test_a_token_is_not_spent_on_a_credential_that_cannot_be_kept(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    given = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
+    runner = start_runner("--credential-file", "/proc/self/credential", **given)
+    assert runner.wait() == 2
+    assert "The credential cannot be kept in /proc/self/credential" in runner.log
+    assert console.tokens == {TOKEN}
+
+
+def test_a_disk_without_room_from_the_start_is_told_in_one_line(console: FakeConsole, tmp_path: Path) -> None:
+    start = [sys.executable, "-m", "runner.main", "start", "--console", console.url]
+    no_files = [part.replace("size=2m", "nr_inodes=4") for part in ON_A_SMALL_DISK]
+    answer = run([*no_files, str(tmp_path), *start, "--data-dir", str(tmp_path)])
+    assert answer.returncode == 2
+    assert "No space left on device" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("url", ["", "console.example.com", "ftp://console", "https://me:secret@console"])
@@ -84,6 +113,22 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert "console" in answer.stderr
     assert "secret" not in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("nproc", "cannot be read: give a name and a number"),
+        ("nproc=many", "cannot be read"),
+        ("sleep=8", "cannot be read"),
+        ("core=1", "more than this runner itself may have, which is 0"),
+    ],
+)
+def test_a_limit_that_cannot_be_set_is_refused(limit: str, told: str) -> None:
+    answer = run_command("check", "--console", "https://localhost:1", SLIPWAY_RUNNER_LIMITS=limit)
+    assert answer.returncode == 2
+    assert f"--limit {limit} " in answer.stderr
+    assert told in answer.stderr
 
 
 def test_check_says_what_is_right(console: FakeConsole, tmp_path: Path) -> None:
@@ -125,6 +170,19 @@ def test_check_says_that_terraform_and_the_data_directory_are_wrong(
     assert "wrong  Terraform: /nowhere/terraform (from SLIPWAY_TERRAFORM) does not run" in answer.stdout
     assert "wrong  data directory" in answer.stdout
     assert "-      credential: cannot be tried" in answer.stdout
+
+
+def test_check_takes_a_program_that_prints_nonsense_for_no_terraform(
+    console: FakeConsole, tmp_path: Path
+) -> None:
+    nonsense = tmp_path / "terraform"
+    nonsense.write_text("#!/bin/sh\nprintf '\\377\\376'\n")
+    nonsense.chmod(0o700)
+    answer = run_command(
+        "check", "--console", console.url, "--data-dir", str(tmp_path), SLIPWAY_TERRAFORM=str(nonsense)
+    )
+    assert answer.returncode == 1
+    assert f"wrong  Terraform: {nonsense} (from SLIPWAY_TERRAFORM) is not Terraform" in answer.stdout
 
 
 def test_check_says_that_a_disk_is_too_small_for_providers(console: FakeConsole, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from runner import clock
 from runner.relay import Relay
+from tests.runner.fake_console import FOREIGN, Foreign
 from tests.runner.installation import free_port
 from tests.waiting import wait_until
 
@@ -27,6 +28,7 @@ class StateServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.heard: list[tuple[str, str, bytes, str]] = []
         self.status = 200
+        self.instead: list[Foreign] = []
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
 
@@ -39,10 +41,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.heard.append((self.command, self.path, body, self.headers.get("Authorization", "")))
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", "2")
+        # As the console does: nothing but a document has a body, and a save is answered without one.
+        has_body = self.command == "GET" or self.server.status != 200
+        answer = Foreign(self.server.status, b"{}" if has_body else b"", {"Content-Type": "application/json"})
+        self._answer(self.server.instead.pop(0) if self.server.instead else answer)
+
+    def _answer(self, answer: Foreign) -> None:
+        self.send_response(answer.status)
+        for name, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(answer.body)
 
     do_POST = do_DELETE = do_GET  # noqa: N815 - the server's names
 
@@ -108,8 +117,8 @@ class Asking(threading.Thread):
 def test_requests_and_answers_pass_unchanged(state: str, port: int) -> None:
     server = StateServer(port)
     assert ask(state) == (200, b"{}")
-    assert ask(f"{state}?ID=7", "POST", b"state") == (200, b"{}")
-    assert ask(lock_of(state), "DELETE", b"lock") == (200, b"{}")
+    assert ask(f"{state}?ID=7", "POST", b"state") == (200, b"")
+    assert ask(lock_of(state), "DELETE", b"lock") == (200, b"")
     server.status = 423
     assert ask(lock_of(state), "POST", b"lock") == (423, b"{}")
     assert server.heard == [
@@ -126,7 +135,32 @@ def test_a_console_that_is_away_is_waited_for(state: str, port: int) -> None:
     asking = Asking(state)
     assert asking.answer_within(1) is None
     server = StateServer(port)
-    assert asking.answer_within(30) == (200, b"{}")
+    assert asking.answer_within(30) == (200, b"")
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_page_of_a_proxy_is_neither_a_saved_state_nor_an_empty_one(
+    state: str, port: int, method: str
+) -> None:
+    """Terraform takes any 200 for a save, follows redirects, and takes a 404 for an empty state."""
+    server = StateServer(port)
+    server.instead = [FOREIGN[name] for name in ("a page", "no such host", "a redirect")]
+    if method == "POST":
+        server.instead.append(Foreign(200, b"Back soon", {"Content-Type": "text/plain"}))
+    foreign = len(server.instead)
+    assert ask(state, method, b"state")[0] == 200
+    assert len(server.heard) == foreign + 1
+    assert {(method, body) for method, _, body, _ in server.heard} == {(method, b"state")}
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_404_of_the_consoles_own_is_passed_on(state: str, port: int) -> None:
+    server = StateServer(port)
+    server.status = 404
+    assert ask(state) == (404, b"{}")
     server.shutdown()
     server.server_close()
 
@@ -163,7 +197,7 @@ def test_a_killed_relay_is_followed_by_another_at_the_same_address(
         return relay.pid != first
 
     wait_until(renewed, what="a new relay")
-    assert asking.answer_within(30) == (200, b"{}")
+    assert asking.answer_within(30) == (200, b"")
     server.shutdown()
     server.server_close()
 

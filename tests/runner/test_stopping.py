@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
-
-import pytest
 
 from runner import clock, process
 from runner.protocol import JobType
 from runner.stopping import RUNNER_STOP_SECONDS, Lease, Stop
 from runner.terraform_binary import find_terraform
-from tests.runner.configurations import begun, deploy_when_planned, sleeping
-from tests.runner.conftest import RunnerProcess, StartRunner
+from tests.process_table import has_ended
+from tests.runner.configurations import assert_ended_in_good_order, begun, deploy_when_planned, sleeping
+from tests.runner.conftest import STUBBORN_SECONDS, RunnerProcess, StartRunner
 from tests.runner.fake_console import FakeConsole, FakeJob
-from tests.runner.processes import is_zombie
 from tests.waiting import wait_until
-
-#: Longer than anything that is waited for here.
-STUBBORN_SECONDS = 120
-
-
-def assert_ended_in_good_order(console: FakeConsole, runner: RunnerProcess) -> None:
-    assert not runner.terraform_processes()
-    assert console.resources() == {"before", "slow"}
-    assert not console.state_locks
-
-
-@pytest.fixture
-def stubborn_terraform(tmp_path: Path) -> str:
-    """A Terraform whose apply does not react to being interrupted."""
-    script = tmp_path / "stubborn"
-    script.write_text(f"""#!/bin/sh
-        if [ "$1" = apply ]; then trap '' INT; echo begun; sleep {STUBBORN_SECONDS}; fi
-        exec {find_terraform().path} "$@"
-    """)
-    script.chmod(0o755)
-    return str(script)
 
 
 def test_a_cancel_reaches_a_sleeping_terraform_within_seconds(
@@ -96,7 +74,7 @@ for number in range(1, 201):
 """
 
 
-def test_a_command_that_never_stops_talking_can_be_stopped(tmp_path: Path) -> None:
+def test_a_command_that_never_stops_talking_can_be_stopped(tmp_path: Path, leash: process.Leash) -> None:
     lease = Lease(sent_at=clock.now(), lease_seconds=600)
     stop = Stop(lease=lease, timeout_seconds=600, grace_seconds=600)
     read: list[str] = []
@@ -108,11 +86,11 @@ def test_a_command_that_never_stops_talking_can_be_stopped(tmp_path: Path) -> No
             stop.cancel()
         (tmp_path / f"read-{number}").touch()
         following = tmp_path / f"printed-{number + 1}"
-        wait_until(lambda: following.exists() or is_zombie(talker), what="one more line")
+        wait_until(lambda: following.exists() or has_ended(talker), what="one more line")
 
     code = process.stream(
         [sys.executable, "-c", TALKATIVE, str(tmp_path)],
-        cwd=tmp_path, env={}, stop=stop, scratch=tmp_path, on_lines=on_lines, on_interrupt=lambda: None,
+        cwd=tmp_path, env={}, stop=stop, scratch=tmp_path, on_lines=on_lines, leash=leash,
     )  # fmt: skip
     assert code == -signal.SIGINT
     assert len(read) < 100
@@ -141,6 +119,25 @@ def test_sigterm_in_the_middle_of_an_apply_saves_reports_and_exits(
     assert job.final.log == job.receipt
     assert_ended_in_good_order(console, runner)
     assert not runner.workdirs()
+    wait_until(lambda: console.goodbyes, what="the goodbye")
+    assert console.requests[-1] == "POST /api/runners/goodbye", "the last word, after the report"
+
+
+def test_a_git_host_that_says_nothing_holds_up_neither_a_cancel_nor_sigterm(
+    console: FakeConsole, runner: RunnerProcess
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/infrastructure.git"
+        source = {"kind": "git", "url": url, "commit": "1" * 40}
+        cancelled = console.enqueue(JobType.PLAN, snapshot={"source": source})
+        cancelled.wait_for("Fetching http")
+        cancelled.cancel = "person"
+        assert cancelled.wait_for_end(seconds=30).status == "CANCELLED"
+        stopped = console.enqueue(JobType.PLAN, snapshot={"source": source})
+        stopped.wait_for("Fetching http")
+        runner.signal(signal.SIGTERM)
+        assert runner.wait(seconds=30) == 0
+        assert stopped.wait_for_end().error_code == "runner_stopped"
 
 
 def test_a_second_signal_kills_a_terraform_that_ignores_the_first(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from runner.protocol import JobType
+from tests.process_table import command_line, environment_of
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
 from tests.runner.fake_console import CREDENTIAL, FakeConsole, FakeJob
-from tests.runner.processes import command_line, environment_of
 from tests.runner.terraforms import terraform_on_path
 
 FILES = {
@@ -161,16 +161,33 @@ def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
         assert secret not in "".join(map(environment_of, working))
 
 
-def test_a_job_has_its_own_process_group_private_files_and_no_core_dumps(
-    console: FakeConsole, runner: RunnerProcess
+def test_a_job_has_its_own_process_group_private_files_and_limits_and_no_core_dumps(
+    console: FakeConsole, start_runner: StartRunner
 ) -> None:
+    runner = start_runner("--limit", "nofile=4321", "--limit", "fsize=1073741824")
     group = "$(cut -d ' ' -f 5 /proc/$$/stat)"
-    command = f"echo umask $(umask), mode $(stat -c %a $PWD), core $(ulimit -c), group {group}"
+    command = (
+        f"echo umask $(umask), mode $(stat -c %a $PWD), core $(ulimit -c), files $(ulimit -n), group {group}"
+    )
     job = deploy_when_planned(console, sleeping(command))
     assert job.wait_for_end().status == "SUCCESS"
     told = next(message for message in job.messages if "(local-exec): umask" in message)
-    assert "umask 0077, mode 700, core 0, group" in told
+    assert "umask 0077, mode 700, core 0, files 4321, group" in told
     assert int(told.split()[-1]) != os.getpgid(runner.process.pid)
+
+
+def test_a_job_cannot_read_the_environment_that_its_runner_was_started_with(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    """Under the same account, if that is not an administrator's."""
+    runner = start_runner(through=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
+    look = f"cat /proc/self/environ && echo own; cat /proc/{runner.process.pid}/environ || echo no other"
+    job = deploy_when_planned(console, sleeping(look))
+    assert job.wait_for_end().status == "SUCCESS"
+    told = [message for message in job.messages if "(local-exec):" in message]
+    assert told[-1].endswith(": no other")
+    assert any(message.endswith("own") for message in told[1:-1])
+    assert CREDENTIAL not in "".join(told)
 
 
 def test_an_init_that_fails_for_a_moment_is_tried_again(

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from runner.protocol import JobType
-from runner.workdir import DataDirectory, Workdir
-from tests.runner.configurations import deploy_when_planned
+from runner.workdir import DataDirectory
+from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
-from tests.runner.fake_console import FakeConsole
+from tests.runner.fake_console import FakeConsole, Foreign
 from tests.runner.terraforms import terraform_on_path
 from tests.waiting import wait_until
 
@@ -63,6 +63,24 @@ def test_a_state_that_the_console_does_not_take_waits_on_the_runner_until_it_doe
     wait_until(lambda: not kept.exists(), what="the removal of the file")
 
 
+def test_the_state_of_a_terraform_that_was_killed_while_it_saved_is_uploaded(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    """It has written no `errored.tfstate` by then: it still waits for an answer."""
+    start_runner(SLIPWAY_RUNNER_STOP_GRACE="1")
+    job = deploy_when_planned(console, sleeping("echo begun; sleep 1"))
+    job.wait_for("(local-exec): begun")
+    console.answer_instead("^POST /state/demo$", Foreign(503), times=10_000)
+    job.wait_for("terraform_data.after: Creation complete")
+    job.cancel = "person"
+    job.wait_for("Two interrupts received")
+    console.refused_state_writes = 100
+    console.answer_again()
+    assert job.wait_for_end().status == "CANCELLED"
+    kept = json.loads(console.errored_states[job.claim.job_id])
+    assert {resource["name"] for resource in kept["resources"]} == {"before", "slow", "after"}
+
+
 def test_a_state_that_no_step_cared_for_is_kept_and_uploaded(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
@@ -87,13 +105,13 @@ def test_a_state_that_a_killed_attempt_left_is_found_in_whatever_folder_it_worke
 ) -> None:
     data = DataDirectory(tmp_path)
     data.prepare()
-    workdir = Workdir(data.work / uuid4().hex)
+    workdir = data.workdir(uuid4().hex)
     workdir.make()
     workdir.note(job_id="the-job", claim_id="the-claim")
     for place in (folder, "configuration/.terraform/modules/theirs"):
         (workdir.path / place).mkdir(parents=True, exist_ok=True)
         (workdir.path / place / "errored.tfstate").write_text(place)
-    data.sweep()
+    data.sweep(grace_seconds=0)
     ((job_id, claim_id, file),) = data.rescued_states()
     assert (job_id, claim_id, file.read_text()) == ("the-job", "the-claim", folder)
     assert not list(data.work.iterdir())

@@ -20,6 +20,7 @@ from runner.protocol import Claim, JobType
 from tests.console_app import Background, Console, RunnerClient
 from tests.database_clock import a_console_has_been_serving, let_lease_run_out
 from tests.people import Tenant, fresh
+from tests.process_table import children
 from tests.runner.installation import messages, new_project, wait_for_end, wait_for_line
 from tests.runner.processes import RunnerProcess, spawn_runner
 from tests.runner.terraforms import terraform_on_path
@@ -180,12 +181,13 @@ def start_runner(tenant: Tenant, console_url: str, folder: Path, name: str) -> R
 
 def lose(machine: RunnerProcess) -> None:
     """As a power cut does: the runner, its guard, its relay and Terraform are gone at the same moment."""
-    everything = [*machine.terraform_processes(), *machine._children(), machine.process.pid]
+    everything = [*machine.terraform_processes(), *children(machine.process.pid), machine.process.pid]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in everything:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
     machine.process.wait()
+    machine.end()
 
 
 def test_a_machine_that_is_lost_in_the_middle_of_an_apply(

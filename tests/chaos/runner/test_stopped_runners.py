@@ -6,6 +6,7 @@ import signal
 import time
 
 from console.jobs.models import JobClaim
+from console.runners.models import Runner
 from tests.chaos.runner.conftest import StartRunner
 from tests.cloud.mirror import servers
 from tests.cloud.service import Cloud
@@ -33,6 +34,9 @@ def test_sigterm_ends_with_a_saved_state_no_lock_and_a_report_within_15_seconds(
     assert not project.is_locked()
     assert not runner.terraform_processes()
     assert not runner.workdirs()
+    # A minute of silence would not set this.
+    wait_until(lambda: Runner.objects.get().stopped_at, what="the goodbye")
+    assert Runner.objects.get().status == "OFFLINE"
 
 
 def test_a_runner_that_was_frozen_past_its_lease_writes_nothing_afterwards(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from console.embedded_postgres import EmbeddedPostgres
+from tests.process_table import command_line, descendants, has_ended
 from tests.throwaway_postgres import reachable_directory
 from tests.waiting import wait_until
 
@@ -110,30 +111,8 @@ class RunningUp:
         self.process.communicate()
 
 
-def descendants(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *descendants(child)]
-    return found
-
-
-def command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def wait_for_all_to_end(pids: list[int]) -> None:
-    wait_until(lambda: not any(map(is_alive, pids)), seconds=30, what="the end of all processes")
+    wait_until(lambda: all(map(has_ended, pids)), seconds=30, what="the end of all processes")
 
 
 @pytest.fixture(scope="module")

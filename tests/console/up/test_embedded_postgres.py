@@ -16,7 +16,8 @@ import pytest
 
 from console.embedded_postgres import MAJOR_VERSION, EmbeddedPostgres, installed_programs
 from console.refusal import Refused
-from tests.console.up.conftest import PASSWORD, is_alive
+from tests.console.up.conftest import PASSWORD
+from tests.process_table import has_ended
 from tests.waiting import wait_until
 
 #: A process that starts a server, says so, and waits to be killed.
@@ -134,9 +135,9 @@ def test_programs_in_a_private_home_are_copied_for_the_account(
 
 def test_killing_the_starter_stops_the_server(reachable_tmp_path: Path) -> None:
     starter, server = start_elsewhere(reachable_tmp_path / "postgres")
-    assert is_alive(server)
+    assert not has_ended(server)
     end(starter)
-    wait_until(lambda: not is_alive(server), what="the end of the server")
+    wait_until(lambda: has_ended(server), what="the end of the server")
 
 
 def test_a_server_left_over_is_ended_before_the_next_start(
@@ -149,7 +150,7 @@ def test_a_server_left_over_is_ended_before_the_next_start(
     leftover.start()
     postgres.start()
     leftover.join()
-    assert not is_alive(old)
+    assert has_ended(old)
     assert postgres.is_running
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import httpx
 
-from tests.console.up.conftest import RunningUp, Slipway, is_alive, wait_for_all_to_end
+from tests.console.up.conftest import RunningUp, Slipway, wait_for_all_to_end
+from tests.process_table import has_ended
 from tests.waiting import wait_until
 
 StartUp = Callable[[], RunningUp]
@@ -42,7 +43,7 @@ def test_it_starts_says_where_and_stops(start_up: StartUp, slipway: Slipway) -> 
     assert up.wait_for_end() == 0
     assert up.printed.rstrip().endswith(f"Stopped. Your data is in {up.root}")
     assert "Traceback" not in up.printed
-    assert not any(map(is_alive, everything))
+    assert all(map(has_ended, everything))
 
 
 def test_the_password_is_shown_and_in_no_file(start_up: StartUp) -> None:
@@ -99,4 +100,4 @@ def test_an_impatient_second_signal_hurries_and_still_cleans_up(start_up: StartU
 
     wait_until(ends_when_asked_again, seconds=8, what="the end, before the console's ten seconds are over")
     assert up.wait_for_end() == 0
-    assert not any(map(is_alive, everything))
+    assert all(map(has_ended, everything))
