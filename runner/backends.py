@@ -16,6 +16,7 @@ import httpx
 
 from runner.outcome import StepFailed
 from runner.protocol import Claim
+from runner.relay import CUT_OFF, DIRECT
 
 #: Terraform's name of each backend that a snapshot may choose.
 KINDS = {"console": "http", "s3": "s3", "gcs": "gcs", "azurerm": "azurerm", "pg": "pg"}
@@ -23,8 +24,6 @@ KINDS = {"console": "http", "s3": "s3", "gcs": "gcs", "azurerm": "azurerm", "pg"
 #: What Terraform says when somebody else holds the lock.
 LOCKED = "Error acquiring the state lock"
 _ASK_SECONDS = 5.0
-#: The relay is on this machine, whatever proxies lead elsewhere.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def backend_type(claim: Claim) -> str | None:
@@ -62,10 +61,10 @@ def console_state(environ: Mapping[str, str]) -> bytes | None:
     headers = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
     request = urllib.request.Request(environ["TF_HTTP_ADDRESS"], headers=headers)  # noqa: S310 - the relay
     try:
-        with _DIRECT.open(request, timeout=_ASK_SECONDS) as answer:
+        with DIRECT.open(request, timeout=_ASK_SECONDS) as answer:
             body: bytes = answer.read()
             return body
-    except (OSError, ValueError):
+    except CUT_OFF:
         return None
 
 

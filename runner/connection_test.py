@@ -51,7 +51,7 @@ def test_connection(attempt: Attempt) -> None:
     held = hold_identity(attempt)
     with attempt.phase("test", "Testing the connection"):
         test = _Test(attempt, held)
-        test.run()
+        attempt.stop.unless_stopped(test.run)
     attempt.result.update(
         checks=[dataclasses.asdict(check) for check in test.checks],
         principal=test.principal,

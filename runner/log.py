@@ -143,7 +143,7 @@ class LogPipe:
 
     def _add(self, lines: Iterable[Line]) -> None:
         with self._ready:
-            if self._refused:
+            if self._refused or self._closing:  # What a stop left behind may still have something to say.
                 return
             was_empty = not self._waiting
             if was_empty:

@@ -10,6 +10,7 @@ This file is run by its path, with the standard library only, and imports nothin
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -43,9 +44,10 @@ _LAST_TRY_SECONDS = 2.0
 #: else is wrong with it that waiting does not cure.
 _LONGEST_SECONDS = 60.0
 
-
+#: What an answer that does not come, or breaks off, is in Python: of `http.client` and of `ssl`, too.
+CUT_OFF = (OSError, ValueError, http.client.HTTPException)
 #: The relay is on this machine, whatever proxies lead elsewhere.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Relay:
@@ -93,9 +95,9 @@ class Relay:
         with self._lock:
             port = self._listening.getsockname()[1] if self._listening else 0
         try:
-            with _DIRECT.open(f"http://127.0.0.1:{port}/{marker}/unsaved", timeout=_TRY_SECONDS) as answer:
+            with DIRECT.open(f"http://127.0.0.1:{port}/{marker}/unsaved", timeout=_TRY_SECONDS) as answer:
                 return bytes(answer.read()) or None
-        except (OSError, ValueError):
+        except CUT_OFF:
             return None
 
     def rest(self) -> None:
@@ -266,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return _believed(self.command, refusal.code, refusal.headers, refusal.read())
-        except (OSError, ValueError, EOFError) as error:  # includes what http.client and ssl raise
+        except (*CUT_OFF, EOFError) as error:
             return HTTPStatus.BAD_GATEWAY, {}, f"The console does not answer: {error}".encode()
 
 

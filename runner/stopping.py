@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from enum import StrEnum
 from typing import TypeVar
@@ -148,18 +150,24 @@ class Stop:
 
     def unless_stopped(self, work: Callable[[], Result]) -> Result:
         """Do what cannot be interrupted, such as waiting for a server; a stop leaves it behind."""
-        result: Future[Result] = Future()
+        return self.all_unless_stopped([work], at_once=1)[0]
+
+    def all_unless_stopped(self, works: Iterable[Callable[[], Result]], *, at_once: int) -> list[Result]:
+        """The same for several, some of them side by side; returns their results in order."""
+        waiting = deque((work, Future[Result]()) for work in works)
+        results = [result for _, result in waiting]
 
         def run() -> None:
-            try:
-                result.set_result(work())
-            except BaseException as error:
-                result.set_exception(error)
+            with contextlib.suppress(IndexError):
+                while not self.requested():
+                    _settle(*waiting.popleft())
 
-        threading.Thread(target=run, name="unless-stopped", daemon=True).start()
-        while not wait([result], timeout=0.1).done:
+        # Not a pool of `concurrent.futures`, whose threads have to end before the runner can.
+        for _ in range(min(at_once, len(waiting))):
+            threading.Thread(target=run, name="unless-stopped", daemon=True).start()
+        while wait(results, timeout=0.1).not_done:
             self.check()
-        return result.result()
+        return [result.result() for result in results]
 
     def _current(self) -> _Request | None:
         moment = clock.now()
@@ -184,3 +192,10 @@ class Stop:
                 # A cancel may wait for a minute; a runner that stops may not.
                 kill_at = min(request.kill_at, moment + grace_seconds)
                 self._request = dataclasses.replace(request, kill_at=kill_at)
+
+
+def _settle(work: Callable[[], Result], result: Future[Result]) -> None:
+    try:
+        result.set_result(work())
+    except BaseException as error:
+        result.set_exception(error)

@@ -6,7 +6,7 @@ import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runner.credentials.ambient import Ambient
@@ -31,7 +31,7 @@ GLOBAL = "global"
 KINDS = ("region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate")
 
 #: Regions that are looked at side by side: enough to hide the distance, too few to be throttled for it.
-_THREADS = 8
+_AT_ONCE = 8
 #: Resources of one upload: about 100 KB, well below what the console takes.
 PART_SIZE = 500
 #: A report names so many failures; the log has them all.
@@ -71,11 +71,16 @@ def fetch_resources(attempt: Attempt) -> None:
     with attempt.phase("credentials", "Obtaining credentials"):
         held.open()
     with attempt.phase("fetch", "Looking at what is in the account"):
-        survey = _Survey(attempt, inventory_of(held))
-        survey.run()
+        survey = attempt.stop.unless_stopped(lambda: _surveyed(attempt, held))
     attempt.result.update(survey.result())
     if survey.failures and not survey.looks_that_worked:
         raise StepFailed("resources_unreadable", f"Nothing could be read: {survey.failures[0].error}")
+
+
+def _surveyed(attempt: Attempt, held: HeldIdentity) -> _Survey:
+    survey = _Survey(attempt, inventory_of(held))
+    survey.run()
+    return survey
 
 
 def inventory_of(held: HeldIdentity) -> Inventory:
@@ -124,12 +129,10 @@ class _Survey:
         self.failures: list[_Failure] = []
 
     def run(self) -> None:
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="fetch") as pool:
-            looks = [pool.submit(self._look, GLOBAL, self._everywhere)]
-            if self._regional:
-                looks += [pool.submit(self._look, region, self._regional) for region in self._regions()]
-        for look in looks:
-            look.result()
+        regions = self._regions() if self._regional else []
+        looks = [partial(self._look, GLOBAL, self._everywhere)]
+        looks += [partial(self._look, region, self._regional) for region in regions]
+        self._attempt.stop.all_unless_stopped(looks, at_once=_AT_ONCE)
 
     def result(self) -> dict[str, Any]:
         told = [dataclasses.asdict(failure) for failure in self.failures[:_MAX_TOLD]]

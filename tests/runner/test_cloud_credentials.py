@@ -139,6 +139,26 @@ def test_a_cloud_that_says_nothing_holds_up_neither_a_cancel_nor_sigterm(
         assert stopped.wait_for_end().error_code == "runner_stopped"
 
 
+@pytest.mark.parametrize("type", [JobType.FETCH_RESOURCES, JobType.CONNECTION_TEST])
+@pytest.mark.parametrize("reason", ["cancelled", "runner_stopped"])
+def test_a_cloud_that_falls_silent_holds_up_no_job_that_reads_it(
+    type: JobType, reason: str, console: FakeConsole, start_runner: StartRunner
+) -> None:
+    """Nor the end of the runner: what it has asked goes on waiting for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cloud = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        own = {"AWS_ACCESS_KEY_ID": "AKIAOWN", "AWS_SECRET_ACCESS_KEY": "own", "AWS_ENDPOINT_URL": cloud}
+        runner = start_runner(**own)
+        job = console.enqueue(type, identity=identity("ambient", provider_hint="aws", regions=["eu-west-1"]))
+        with silent.accept()[0]:
+            if reason == "cancelled":
+                job.cancel = "person"
+                job.wait_for_end(seconds=25)
+            runner.signal(signal.SIGTERM)
+            assert runner.wait(seconds=25) == 0
+    assert job.wait_for_end().error_code == reason
+
+
 @pytest.mark.parametrize(
     ("access", "code"),
     [

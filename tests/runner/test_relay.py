@@ -29,6 +29,7 @@ class StateServer(ThreadingHTTPServer):
         self.heard: list[tuple[str, str, bytes, str]] = []
         self.status = 200
         self.instead: list[Foreign] = []
+        self.broken_off: list[bytes] = []
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
 
@@ -41,6 +42,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.heard.append((self.command, self.path, body, self.headers.get("Authorization", "")))
+        if self.server.broken_off:
+            self.wfile.write(self.server.broken_off.pop(0))
+            return
         # As the console does: nothing but a document has a body, and a save is answered without one.
         has_body = self.command == "GET" or self.server.status != 200
         answer = Foreign(self.server.status, b"{}" if has_body else b"", {"Content-Type": "application/json"})
@@ -153,6 +157,25 @@ def test_a_page_of_a_proxy_is_neither_a_saved_state_nor_an_empty_one(
     assert ask(state, method, b"state")[0] == 200
     assert len(server.heard) == foreign + 1
     assert {(method, body) for method, _, body, _ in server.heard} == {(method, b"state")}
+    server.shutdown()
+    server.server_close()
+
+
+BROKEN_OFF = {
+    "in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+    "in a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{",
+    "in the first line": b"HT",
+    "before it": b"",
+}
+
+
+@pytest.mark.parametrize("begun", BROKEN_OFF.values(), ids=BROKEN_OFF)
+def test_an_answer_that_breaks_off_is_asked_for_again(state: str, port: int, begun: bytes) -> None:
+    """As when the console is killed while it answers."""
+    server = StateServer(port)
+    server.broken_off = [begun]
+    assert ask(state) == (200, b"{}")
+    assert len(server.heard) == 2
     server.shutdown()
     server.server_close()
 
