@@ -7,11 +7,17 @@ import json
 import re
 import threading
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain, dropwhile
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from ahocorasick_rs import BytesAhoCorasick, Implementation
+
 MASK = "***"
+
+Span = tuple[int, int]
 
 #: Masking "a" or "no" would ruin the log and hide nothing.
 _MIN_SECRET_CHARS = 3
@@ -26,7 +32,7 @@ _PERCENT = re.compile("%..")
 _BASE64_LINE_CHARS = (76, 64)
 _MIN_BASE64_LINE_CHARS = 12
 #: A shorter beginning of a secret says little, and is the end of many words.
-_HEAD_CHARS = 4
+_HEAD_BYTES = 4
 #: Below this, the part of a base64 text that does not depend on its neighbours is too short to mask.
 _MIN_INNER_BASE64_BYTES = 8
 
@@ -35,7 +41,7 @@ class Redactor:
     """Knows the secrets of one attempt. More can be added at any time, from any thread."""
 
     def __init__(self, secrets: Iterable[Any] = ()) -> None:
-        self._forms: tuple[str, ...] = ()
+        self._known = _Known(frozenset())
         self._adding = threading.Lock()
         self.add(*secrets)
 
@@ -43,54 +49,18 @@ class Redactor:
         """Mask these values from now on: text, numbers, and all leaves of lists and maps."""
         found = {form for value in values for secret in _leaves(value) for form in _forms(secret)}
         with self._adding:
-            # Longest first, so that the usual case of one secret inside another needs one pass.
-            self._forms = tuple(sorted(found.union(self._forms), key=lambda form: (-len(form), form)))
-            self._note_beginnings()
-
-    def _note_beginnings(self) -> None:
-        """What tells quickly that no secret begins somewhere."""
-        self._longest = len(self._forms[0]) if self._forms else 0
-        self._heads = {form[:_HEAD_CHARS] for form in self._forms if len(form) > _HEAD_CHARS}
-        sizes = range(1, _HEAD_CHARS)
-        self._starts = self._heads | {form[:size] for form in self._forms for size in sizes}
-        by_letter: dict[str, list[str]] = {}
-        for form in self._forms:
-            by_letter.setdefault(form[0], []).append(form)
-        self._by_letter = by_letter
+            forms = self._known.forms.union(map(_encoded, found))
+            if forms != self._known.forms:
+                self._known = _Known(forms)
 
     def finds(self, document: str) -> bool:
         """Whether there is a secret in a JSON text, in any of its forms: mostly there is none."""
-        return any(form in document for form in self._forms)
+        return bool(self._known.spans(_encoded(document)))
 
     def mask(self, text: str) -> str:
-        spans = [span for form in self._forms if form in text for span in _spans(text, form)]
-        return _covered(text, spans) if spans else text
-
-    def has_head(self, text: str) -> bool:
-        """Whether some secret may begin in a text, with more than its very first letters."""
-        return any(head in text for head in self._heads)
-
-    def beginning(self, text: str, *, thorough: bool) -> str:
-        """The longest end of a text with which a secret may begin, and go on elsewhere.
-
-        Where no secret has its head in the text, only its last letters are to be looked at.
-        """
-        first = max(0, len(text) - (self._longest if thorough else _HEAD_CHARS - 1))
-        for start in range(first, len(text)):
-            if text[start : start + _HEAD_CHARS] in self._starts:
-                rest = text[start:]
-                if any(form.startswith(rest) and form != rest for form in self._by_letter[rest[0]]):
-                    return rest
-        return ""
-
-    def crossing(self, text: str, border: int) -> list[tuple[int, int]]:
-        """Where the secrets are that begin before the border and end after it."""
-        return [
-            (start, start + len(form))
-            for start in range(border)
-            for form in self._by_letter.get(text[start], ())
-            if text.startswith(form, start) and start + len(form) > border
-        ]
+        encoded = _encoded(text)
+        spans = self._known.spans(encoded)
+        return _decoded(_covered(encoded, spans)) if spans else text
 
     def mask_all(self, value: Any) -> Any:
         """The same JSON value with every text in it masked, keys included."""
@@ -101,9 +71,67 @@ class Redactor:
         if isinstance(value, list):
             return [self.mask_all(one) for one in value]
         # A secret number must not slip through because it is not text.
-        if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._forms:
-            return MASK
-        return value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return MASK if is_number and _encoded(str(value)) in self._known.forms else value
+
+    def has_head(self, text: str) -> bool:
+        """Whether some secret may begin in a text, with more than its very first letters."""
+        return self._known.has_head(_encoded(text))
+
+    def split(self, before: bytes, piece: bytes, *, thorough: bool) -> tuple[list[Span], bytes]:
+        """Where the secrets are that begin before a piece and end in it; and what of one it may end with."""
+        known, joined, border = self._known, before + piece, len(before)
+        crossing = [span for span in known.spans(joined) if span[0] < border < span[1]] if before else []
+        return crossing, known.beginning(joined, border=border, thorough=thorough)
+
+
+class _Known:
+    """The forms of all secrets, ready to be looked for. It never changes: who looks sees all of it at once.
+
+    It is made of bytes, in which texts can hold anything, and looks for all forms in one pass: a private key
+    alone has two hundred of them.
+    """
+
+    def __init__(self, forms: frozenset[bytes]) -> None:
+        self.forms = forms
+        self._sorted = sorted(forms)
+        self._longest = max(map(len, forms), default=0)
+        self._heads = {form[:_HEAD_BYTES] for form in forms if len(form) > _HEAD_BYTES}
+        self._finder = _finder(self._sorted)
+        self._head_finder = _finder(self._heads)
+
+    def spans(self, text: bytes) -> list[Span]:
+        """Where they are in a text; they may overlap."""
+        return [
+            (start, end) for _, start, end in self._finder.find_matches_as_indexes(text, overlapping=True)
+        ]
+
+    def has_head(self, text: bytes) -> bool:
+        return bool(self._head_finder.find_matches_as_indexes(text))
+
+    def beginning(self, text: bytes, *, border: int, thorough: bool) -> bytes:
+        """The longest end of a text with which a secret may begin, and go on elsewhere.
+
+        Where no secret has its head in what follows the border, only the last bytes of that are looked at.
+        """
+        last = len(text) - _HEAD_BYTES
+        starts = chain(range(border), range(border if thorough else max(border, last + 1), len(text)))
+        for start in dropwhile(lambda start: start < len(text) - self._longest, starts):
+            # The head tells quickly that none begins here, except in the last bytes.
+            is_possible = start > last or text[start : start + _HEAD_BYTES] in self._heads
+            if is_possible and self._goes_on(rest := text[start:]):
+                return rest
+        return b""
+
+    def _goes_on(self, begun: bytes) -> bool:
+        """Whether some form begins like that and is longer."""
+        following = bisect_right(self._sorted, begun)
+        return following < len(self._sorted) and self._sorted[following].startswith(begun)
+
+
+def _finder(forms: Iterable[bytes]) -> BytesAhoCorasick:
+    # The smallest there is: an attempt makes several, and looking is a small part of a line's way.
+    return BytesAhoCorasick(forms, implementation=Implementation.ContiguousNFA)
 
 
 class SplitRedactor:
@@ -115,20 +143,19 @@ class SplitRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._begun: dict[str, str] = {}
+        self._begun: dict[str, bytes] = {}
 
     def mask(self, source: str, piece: str, *, thorough: bool) -> str:
-        """A piece without the parts of secrets that go on in its neighbours. See `Redactor.beginning`."""
-        before = self._begun.pop(source, "")
-        joined, known = before + piece, len(before)
-        begun = self._redactor.beginning(joined, thorough=thorough or bool(before))
-        spans = self._redactor.crossing(joined, known) if before else []
+        """A piece without the parts of secrets that go on in its neighbours. See `_Known.beginning`."""
+        before, encoded = self._begun.pop(source, b""), _encoded(piece)
+        spans, begun = self._redactor.split(before, encoded, thorough=thorough)
+        end = len(before) + len(encoded)
         if begun:
             self._begun[source] = begun
-            if len(begun) >= _HEAD_CHARS and any(map(str.isalnum, begun)):
-                spans.append((len(joined) - len(begun), len(joined)))
-        covered = [(max(0, start - known), end - known) for start, end in spans]
-        return _covered(piece, covered) if covered else piece
+            if len(begun) >= _HEAD_BYTES and any(map(str.isalnum, _decoded(begun))):
+                spans.append((end - len(begun), end))
+        covered = [(max(0, start - len(before)), end - len(before)) for start, end in spans]
+        return _decoded(_covered(encoded, covered)) if covered else piece
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -166,10 +193,10 @@ def _encodings(secret: str) -> Iterator[str]:
 
 def _url_encodings(secret: str) -> Iterator[str]:
     for left in _LEFT_IN_URLS:
-        encoded = quote(secret, safe=left)
+        encoded = quote(secret, safe=left, errors="surrogatepass")
         yield encoded
         yield _PERCENT.sub(lambda escape: escape[0].lower(), encoded)
-    yield quote_plus(secret)
+    yield quote_plus(secret, errors="surrogatepass")
 
 
 def _json_encodings(secret: str) -> Iterator[str]:
@@ -211,19 +238,20 @@ def _inner_base64(text: str, offset: int) -> str:
     return text[start:end]
 
 
-def _spans(text: str, form: str) -> Iterator[tuple[int, int]]:
-    start = text.find(form)
-    while start >= 0:
-        yield start, start + len(form)
-        start = text.find(form, start + 1)
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
-def _covered(text: str, spans: list[tuple[int, int]]) -> str:
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogatepass")
+
+
+def _covered(text: bytes, spans: list[Span]) -> bytes:
     """Replace the union of the spans, so that two overlapping secrets leave nothing of either."""
-    pieces: list[str] = []
+    pieces: list[bytes] = []
     position = 0
     for start, end in sorted(spans):
         if start >= position:
-            pieces += (text[position:start], MASK)
+            pieces += (text[position:start], MASK.encode())
         position = max(position, end)
-    return "".join([*pieces, text[position:]])
+    return b"".join([*pieces, text[position:]])

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
+import string
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 from runner.log import LogPipe
 from runner.process import LineSplitter
 from runner.protocol import LogAnswer
-from runner.redact import MASK, Redactor
+from runner.redact import MASK, Redactor, SplitRedactor
 from runner.terraform import OutputReader
 
 SECRET = 'pä$$ "wörd"/<&>+=\\'
@@ -115,6 +118,35 @@ def test_secrets_can_be_learned_later() -> None:
     assert redactor.mask("generated-password") == MASK
 
 
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_secrets_are_learned_while_others_are_looked_for(switching_often: None) -> None:
+    """Credentials are renewed from a thread of their own, in the middle of a provisioner's output."""
+    redactor = Redactor(["correct-horse"])
+    pieces = SplitRedactor(redactor)
+    secrets = [f"{letter}{number}-a-secret" for number in range(8) for letter in string.ascii_letters]
+    learning = threading.Thread(target=lambda: [redactor.add(secret) for secret in secrets])
+    learning.start()
+    while learning.is_alive():
+        assert pieces.mask("one", f"ends with {string.ascii_letters}", thorough=True)
+        assert pieces.mask("one", "it is correct-", thorough=True) == f"it is {MASK}"
+        assert pieces.mask("one", "horse!", thorough=True) == f"{MASK}!"
+    assert redactor.mask(" ".join(secrets)) == " ".join([MASK] * len(secrets))
+
+
+def test_half_a_character_hides_no_secret() -> None:
+    """JSON can say it, and UTF-8 cannot."""
+    redactor = Redactor(["correct-horse", "half\ud800secret"])
+    assert redactor.mask("\udfffcorrect-horse\ud83d") == f"\udfff{MASK}\ud83d"
+    assert redactor.mask_all({"a": ["half\ud800secret"]}) == {"a": [MASK]}
+
+
 @given(secret=st.text(min_size=3), before=st.text(), after=st.text())
 def test_no_text_around_a_secret_keeps_it_from_being_masked(secret: str, before: str, after: str) -> None:
     masked = Redactor([secret]).mask(before + secret + after)
@@ -160,6 +192,8 @@ def printed_by(resource: str, text: str) -> str:
         (["all correct", "and fine"], [f"all {MASK}", "and fine"]),
         (["it is c", "lear"], ["it is c", "lear"]),
         (["correct-horse", "correct-horse"], [MASK, MASK]),
+        (["ö ist pässw", "ö", "rter-ü!"], [f"ö ist {MASK}", MASK, f"{MASK}!"]),
+        (["ö ist p", "ässwörter-ü!"], ["ö ist p", f"{MASK}!"]),
     ],
 )
 def test_a_secret_that_a_provisioner_prints_piece_by_piece_is_masked(
@@ -167,7 +201,7 @@ def test_a_secret_that_a_provisioner_prints_piece_by_piece_is_masked(
 ) -> None:
     """Terraform makes a line of what there is when a program pauses; another resource's may come between."""
     lines = [line for piece in pieces for line in (printed_by("one.a", piece), printed_by("one.b", "-"))]
-    sent = Sent(tmp_path, "correct-horse").of("".join(lines))
+    sent = Sent(tmp_path, "correct-horse", "pässwörter-ü").of("".join(lines))
     messages = [line["message"].removeprefix("one.a: (local-exec): ") for line in sent[::2]]
     assert messages == shown
 
