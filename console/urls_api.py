@@ -89,6 +89,11 @@ urlpatterns = [
         name="api-runner-revoke",
     ),
     path(
+        "organizations/<slug:slug>/runners/<uuid:runner_id>/drain",
+        runners.RunnerDrainView.as_view(),
+        name="api-runner-drain",
+    ),
+    path(
         "organizations/<slug:slug>/registration-tokens",
         runners.RegistrationTokensView.as_view(),
         name="api-registration-tokens",

@@ -153,5 +153,6 @@ urlpatterns = [
     ),
     path("<slug:org>/runners/add/", runners.add, name="runner-add"),
     path("<slug:org>/runners/add/<uuid:token_id>/", runners.waiting, name="runner-waiting"),
+    path("<slug:org>/runners/<uuid:runner_id>/drain", runners.drain, name="runner-drain"),
     path("<slug:org>/runners/<uuid:runner_id>/revoke", runners.revoke, name="runner-revoke"),
 ]

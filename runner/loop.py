@@ -36,6 +36,7 @@ class Runner:
         self._attempts: set[Attempt] = set()
         self._signals: list[int] = []
         self._urgency = 0
+        self._is_draining = False
         self.credential_refused = False
 
     def run(self) -> None:
@@ -67,11 +68,12 @@ class Runner:
         self._woken.set()
 
     def drain(self) -> None:
-        """Finish what is under way, claim nothing more."""
-        if not self._stopping.is_set():
-            logger.info("The console asks this runner to drain: it takes no more jobs.")
-        self._stopping.set()
-        self._woken.set()
+        """Only said: the console hands out nothing until the drain ends, and whoever drains may go on."""
+        if not self._is_draining:
+            logger.info(
+                "The console drains: this runner finishes what it has, and gets no more until that ends."
+            )
+        self._is_draining = True
 
     def _heed_interrupt(self, *, kill: bool) -> None:
         self._stopping.set()
@@ -97,6 +99,7 @@ class Runner:
             if claim is None:
                 self._equipment.relay.rest()
                 continue
+            self._is_draining = False
             self._attempt(claim)
             if self._once:
                 break

@@ -1,4 +1,4 @@
-"""The runners API for people and programs: who there is, who may join, who is out."""
+"""The runners API for people and programs: who there is, who may join, who gets no more, who is out."""
 
 from typing import Any
 from uuid import UUID
@@ -42,6 +42,21 @@ class RevokeView(APIView):
         """Refuse everything the runner says from now on. What it runs ends with its next heartbeat."""
         runner = access.runner_to_administer(request.user, slug, runner_id)
         services.revoke_runner(runner=runner, revoked_by=person(request))
+        return Response(status=204)
+
+
+class RunnerDrainView(APIView):
+    class RunnerDrainRequest(serializers.Serializer[Any]):
+        draining = serializers.BooleanField()
+
+    @extend_schema(request=RunnerDrainRequest, responses={204: None})
+    def put(self, request: Request, slug: str, runner_id: UUID) -> Response:
+        """Give the runner no more jobs, or go on. What it runs, finishes."""
+        runner = access.runner_to_administer(request.user, slug, runner_id)
+        body = self.RunnerDrainRequest(data=request.data)
+        body.is_valid(raise_exception=True)
+        draining = body.validated_data["draining"]
+        services.set_runner_drain(runner=runner, draining=draining, requested_by=person(request))
         return Response(status=204)
 
 

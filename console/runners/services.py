@@ -113,6 +113,7 @@ def _register(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runner, str
     # The name's new holder is the runner from now on; whoever had it before is out.
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
     runner.pools.add(registration.pool)
+    Runner.objects.filter(pk=runner.pk).update(draining_since=None)
     _store_facts(runner, facts)
     credential = new_token("slr")
     RunnerCredential.objects.create(runner=runner, credential_sha256=digest(credential))
@@ -180,6 +181,18 @@ def revoke_runner(*, runner: Runner, revoked_by: User) -> None:
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
     record(organization=runner.organization, actor=revoked_by, action="runner.revoked", target=runner)
     presence.announce(runner)
+
+
+@transaction.atomic
+def set_runner_drain(*, runner: Runner, draining: bool, requested_by: User) -> None:
+    """Give this runner no more jobs, or go on: before it is updated or moved. What it runs, finishes."""
+    changed = Runner.objects.filter(pk=runner.pk, draining_since__isnull=draining)
+    if not changed.update(draining_since=Now() if draining else None):
+        return  # It was so before, and since when must not be lost.
+    action = "runner.drain_started" if draining else "runner.drain_ended"
+    record(organization=runner.organization, actor=requested_by, action=action, target=runner)
+    presence.announce(runner)
+    publish_on_commit(*(topics.pool(pool_id) for pool_id in runner.pools.values_list("pk", flat=True)))
 
 
 @dataclass(frozen=True, slots=True)

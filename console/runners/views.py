@@ -56,6 +56,14 @@ def revoke(request: PageRequest, org: str, runner_id: UUID) -> str:
     return resolve_url("runners", org)
 
 
+@action
+def drain(request: PageRequest, org: str, runner_id: UUID) -> str:
+    runner = access.runner_to_administer(request.user, org, runner_id)
+    draining = request.POST.get("draining") == "1"
+    services.set_runner_drain(runner=runner, draining=draining, requested_by=request.user)
+    return resolve_url("runners", org)
+
+
 def _waiting(request: PageRequest, token: RegistrationToken, text: str = "") -> HttpResponse:
     context = {
         "arrival": arrival_by(token),

@@ -280,6 +280,7 @@ def actions_of(made: Furnished) -> list[Page]:
         Page(f"{org}/jobs/{made.queued.number}/cancel", "operator", {}, name="job-cancel"),
         Page(f"{org}/jobs/{made.failed.number}/retry", "operator", {}, name="job-retry"),
         Page(f"{org}/runners/add/", "admin", {"pool": "default"}, name="runner-add"),
+        Page(f"{org}/runners/{made.runner.pk}/drain", "admin", {"draining": "1"}, name="runner-drain"),
         Page(f"{org}/runners/{made.runner.pk}/revoke", "admin", {}, name="runner-revoke"),
         Page(f"{org}/identities/connect/", "admin", {"provider": "ambient"}, name="identity-connect"),
         Page(f"{identity}/change/", "admin", {}, name="identity-change"),

@@ -391,6 +391,7 @@ def test_small_things_are_done_and_undone(
     keeps_a_filter_and_lets_it_go(page, f"{server.url}/ours/jobs/?type=PLAN")
     withdraws_an_invitation(page, f"{server.url}/ours/settings/members/")
     removes_a_blueprint(page, f"{server.url}/ours/blueprints/")
+    drains_a_runner(page, f"{server.url}/ours/runners/")
     revokes_a_runner(page, f"{server.url}/ours/runners/")
     deletes_an_identity(page, f"{server.url}/ours/identities/production/change/")
     assert witness.complaints == []
@@ -429,6 +430,16 @@ def removes_a_blueprint(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("button", name="Remove").click()
     expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+
+
+def drains_a_runner(page: Page, address: str) -> None:
+    page.goto(address)
+    row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="network", exact=True))
+    row.get_by_role("button", name="Drain network", exact=True).click()
+    expect(row).to_contain_text("draining")
+    row.get_by_role("button", name="Take jobs again on network", exact=True).click()
+    expect(row.get_by_role("button", name="Drain network", exact=True)).to_be_visible()
+    expect(row).not_to_contain_text("draining")
 
 
 def revokes_a_runner(page: Page, address: str) -> None:

@@ -85,20 +85,19 @@ def test_once_is_one_job_and_then_the_end(console: FakeConsole, start_runner: St
     assert [job.final is not None for job in jobs] == [True, False]
 
 
-def test_a_drained_runner_finishes_its_job_and_takes_no_other(
-    console: FakeConsole, runner: RunnerProcess, tmp_path: Path
-) -> None:
+def test_a_drain_ends_no_runner(console: FakeConsole, runner: RunnerProcess, tmp_path: Path) -> None:
+    """Whoever drained would find none when it ends: the console hands out nothing meanwhile, that is all."""
     finish = tmp_path / "finish"
     waiting = sleeping(f"echo begun; until [ -e {finish} ]; do sleep 0.1; done")
     job = deploy_when_planned(console, waiting)
     job.wait_for("(local-exec): begun")
-    other = console.enqueue(JobType.PLAN, EMPTY, spec="other")
     console.drain = True
-    wait_until(lambda: "asks this runner to drain" in runner.log, what="the heartbeat that says so")
+    wait_until(lambda: "The console drains" in runner.log, what="the heartbeat that says so")
     finish.touch()
-    assert runner.wait() == 0
     assert job.wait_for_end().status == "SUCCESS"
-    assert not other.claim_key
+    console.drain = False
+    assert console.enqueue(JobType.PLAN, EMPTY, spec="other").wait_for_end().status == "SUCCESS"
+    assert runner.log.count("The console drains") == 1
 
 
 def test_an_idle_runner_stops_at_once(console: FakeConsole, runner: RunnerProcess) -> None:

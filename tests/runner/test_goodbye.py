@@ -46,13 +46,11 @@ def test_each_start_is_another(console: FakeConsole, start_runner: StartRunner) 
     assert first != second
 
 
-@pytest.mark.parametrize("how", ["once", "drained"])
 def test_a_runner_without_more_to_do_says_goodbye_after_its_report(
-    console: FakeConsole, start_runner: StartRunner, how: str
+    console: FakeConsole, start_runner: StartRunner
 ) -> None:
-    console.drain = how == "drained"
     job = console.enqueue(JobType.PLAN, {"main.tf": ""})
-    runner = start_runner(*["--once"] * (how == "once"))
+    runner = start_runner("--once")
     assert job.wait_for_end().status == "SUCCESS"
     assert runner.wait(seconds=STOP_SECONDS) == 0
     wait_until(lambda: console.goodbyes, what="the goodbye")

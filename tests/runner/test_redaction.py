@@ -131,7 +131,7 @@ def test_secrets_are_learned_while_others_are_looked_for(switching_often: None) 
     redactor = Redactor(["correct-horse"])
     pieces = SplitRedactor(redactor)
     secrets = [f"{letter}{number}-a-secret" for number in range(8) for letter in string.ascii_letters]
-    learning = threading.Thread(target=lambda: [redactor.add(secret) for secret in secrets])
+    learning = threading.Thread(target=lambda: list(map(redactor.add, secrets)))
     learning.start()
     while learning.is_alive():
         assert pieces.mask("one", f"ends with {string.ascii_letters}", thorough=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.db.models.functions import Now
 
 from console.accounts.services import set_installation_drain, set_organization_drain
 from console.jobs.models import Job
 from console.runners.models import Runner
+from console.runners.services import set_runner_drain
 from specs.selectors import current_revision
 from specs.snapshot import snapshot_hash
 from tests.console_app import Console, claim_in, code_of
@@ -111,12 +111,70 @@ def test_another_organization_is_not_drained(console: Console, ours: Tenant, the
     assert console.new_runner(theirs).take().job_id == str(job.pk)
 
 
+def drain_runner(ours: Tenant, draining: bool) -> None:
+    runner = Runner.objects.get(name="draining")
+    set_runner_drain(runner=runner, draining=draining, requested_by=ours.admin)
+
+
 def test_a_draining_runner_is_given_nothing_and_another_is(console: Console, ours: Tenant) -> None:
     job = ours.request()
     draining, other = console.new_runner(ours, "draining"), console.new_runner(ours, "other")
-    Runner.objects.filter(name="draining").update(draining_since=Now())
+    drain_runner(ours, True)
     assert draining.claim() is None
     assert other.take().job_id == str(job.pk)
+
+
+def test_what_a_draining_runner_has_it_finishes_and_it_goes_on_when_the_drain_ends(
+    console: Console, ours: Tenant
+) -> None:
+    job, runner = ours.request(), console.new_runner(ours, "draining")
+    claim = runner.take_and_start()
+    drain_runner(ours, True)
+    assert runner.beat(claim).drain
+    assert runner.succeed(claim).status_code == 200
+    assert fresh(job).status == "SUCCESS"
+    waiting = ours.request()
+    held = runner.begin_claim(wait=20)
+    drain_runner(ours, False)
+    claimed = claim_in(held.result(4))  # the slow look comes after 5 s, so this was the notification
+    assert claimed is not None
+    assert claimed.job_id == str(waiting.pk)
+    assert not runner.beat(claimed).drain
+
+
+def test_only_an_admin_drains_a_runner_and_it_is_on_record_once(console: Console, ours: Tenant) -> None:
+    console.new_runner(ours, "draining")
+    runner = Runner.objects.get()
+    path = f"/api/organizations/ours/runners/{runner.pk}/drain"
+    assert console.person(ours, "operator").put(path, json={"draining": True}).status_code == 403
+    assert console.person(ours, "admin").put(path, json={}).status_code == 400
+    for _ in range(2):
+        assert console.person(ours, "admin").put(path, json={"draining": True}).status_code == 204
+    since = Runner.objects.get().draining_since
+    assert since is not None
+    assert console.person(ours, "admin").put(path, json={"draining": False}).status_code == 204
+    assert Runner.objects.get().draining_since is None
+    told = ours.organization.audit_events.filter(action__startswith="runner.drain").values_list(
+        "action", flat=True
+    )
+    assert sorted(told) == ["runner.drain_ended", "runner.drain_started"]
+
+
+def test_another_organizations_runner_cannot_be_drained(
+    console: Console, ours: Tenant, theirs: Tenant
+) -> None:
+    console.new_runner(theirs)
+    path = f"/api/organizations/ours/runners/{Runner.objects.get().pk}/drain"
+    assert console.person(ours, "admin").put(path, json={"draining": True}).status_code == 404
+    assert Runner.objects.get().draining_since is None
+
+
+def test_whoever_registers_by_a_draining_runners_name_is_another(console: Console, ours: Tenant) -> None:
+    console.new_runner(ours, "draining")
+    drain_runner(ours, True)
+    Runner.objects.update(status="OFFLINE")
+    job, again = ours.request(), console.new_runner(ours, "draining")
+    assert again.take().job_id == str(job.pk)
 
 
 def test_only_an_admin_drains_and_it_is_on_record(console: Console, ours: Tenant) -> None:
