@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -24,6 +25,15 @@ ON_A_SMALL_DISK = (
     "unshare", "--mount", "--map-root-user", "sh", "-c",
     'mount -t tmpfs -o size=2m,mode=700 slipway "$0" && exec "$@"',
 )  # fmt: skip
+
+
+def fill(disk: Path) -> None:
+    """To the last byte; who removes the file `filling` makes room again."""
+    with (disk / "filling").open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            with contextlib.suppress(OSError):
+                while os.write(file.fileno(), b"x" * size):
+                    pass
 
 
 class RunnerProcess:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from runner.protocol import JobType
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.fake_console import CREDENTIAL, FakeConsole
-from tests.runner.processes import ON_A_SMALL_DISK, spawn_runner
+from tests.runner.processes import ON_A_SMALL_DISK, fill, spawn_runner
 from tests.runner.terraforms import terraform_on_path
 
 
@@ -30,18 +29,6 @@ def disk(console: FakeConsole, tmp_path: Path) -> Iterator[Path]:
     )
     yield Path(f"/proc/{runner.process.pid}/root{data_dir}")
     runner.end()
-
-
-def fill(disk: Path) -> None:
-    with (disk / "filling").open("wb", buffering=0) as file:
-        for size in (4096, 1):
-            with pytest.raises(OSError, match="No space left"):
-                write_for_ever(file.fileno(), size)
-
-
-def write_for_ever(descriptor: int, size: int) -> None:
-    while os.write(descriptor, b"x" * size):
-        pass
 
 
 def test_a_full_disk_is_told_in_one_sentence_and_got_over(console: FakeConsole, disk: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,12 @@ from tests.runner.terraforms import all_terraforms, terraform_on_path
 
 class StartRunner(Protocol):
     def __call__(
-        self, *arguments: str, name: str = ..., console_url: str = ..., **environ: str
+        self,
+        *arguments: str,
+        name: str = ...,
+        console_url: str = ...,
+        through: Sequence[str] = ...,
+        **environ: str,
     ) -> RunnerProcess: ...
 
 
@@ -71,7 +76,11 @@ def start_runner(
     started: list[RunnerProcess] = []
 
     def start(
-        *arguments: str, name: str = "runner", console_url: str = installation.url, **environ: str
+        *arguments: str,
+        name: str = "runner",
+        console_url: str = installation.url,
+        through: Sequence[str] = (),
+        **environ: str,
     ) -> RunnerProcess:
         base = {
             "SLIPWAY_TERRAFORM": terraform_on_path(),
@@ -84,6 +93,7 @@ def start_runner(
             log=tmp_path / f"{name}-{len(started)}.log",
             arguments=arguments,
             environ=base | environ,
+            through=through,
         )
         started.append(runner)
         return runner
