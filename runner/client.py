@@ -447,11 +447,21 @@ def _ignore(response: httpx.Response) -> None:
 def _refusal(response: httpx.Response, problem: dict[str, Any]) -> Refused:
     code = str(problem.get("code") or "")
     facts: dict[str, Any] = {"status": response.status_code, "code": code or "refused"}
-    facts["detail"] = str(problem.get("detail") or problem.get("title") or "")
+    facts["detail"] = (
+        str(problem.get("detail") or problem.get("title") or "") if code else _by_a_proxy(response)
+    )
     expected = problem.get("expected_seq")
     if code == "log_gap" and isinstance(expected, int):
         return LogGap(expected_seq=expected, **facts)
     return _REFUSALS.get(code, Refused)(**facts)
+
+
+def _by_a_proxy(response: httpx.Response) -> str:
+    """The console itself says why it refuses something, by a code."""
+    said = f"Something in front of the console answers HTTP {response.status_code}"
+    if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+        return f"{said}: it takes no request of this size. Raise its limit, see docs/operating.md"
+    return f"{said}: it lets this request not pass"
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:

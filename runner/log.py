@@ -35,15 +35,16 @@ logger = logging.getLogger(__name__)
 #: so many lines.
 BATCH_SECONDS = 0.1
 DUE_LINES = 500
-#: Room for the batch's own fields around its lines, and for the 12 bytes (`,"data":null`) that the console
-#: counts on each line without data.
-_BATCH_BYTES = MAX_BATCH_BYTES - 4096 - 12 * MAX_BATCH_LINES
+#: Half of what the console takes: nginx in front of it takes 1 MiB unless it is told otherwise, and a log
+#: must not stop for that. There is room for the batch's own fields around its lines, and for the 12 bytes
+#: (`,"data":null`) that the console counts on each line without data.
+_BATCH_BYTES = MAX_BATCH_BYTES // 2 - 4096 - 12 * MAX_BATCH_LINES
 #: An event larger than this (an output of many kilobytes) keeps its message and loses its data.
 MAX_DATA_BYTES = 256 * 1024
 #: What may wait in memory for a console that is away; the rest waits on disk.
 MEMORY_BYTES = 8 * 1024 * 1024
 #: More than the longest line, so that each read finds the end of one.
-_FETCH_BYTES = 2 * MAX_BATCH_BYTES
+_FETCH_BYTES = MAX_BATCH_BYTES
 #: Accepted batches that are kept, in case the console lost its last moments in a crash.
 KEPT_BATCHES = 16
 

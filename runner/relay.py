@@ -283,6 +283,8 @@ def _believed(
     kind = headers.get("Content-Type") or ""
     is_page = bool(content) and (kind.startswith("text/html") or (method != "GET" and status < 300))
     is_elsewhere = 300 <= status < 400
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # Whoever says it will say it again.
+        return status, {}, content
     is_unknown = status == HTTPStatus.NOT_FOUND and "json" not in kind
     if is_page or is_elsewhere or is_unknown:
         return HTTPStatus.BAD_GATEWAY, {}, f"Something else than the console answers: HTTP {status}".encode()

@@ -142,6 +142,8 @@ FOREIGN = {
     "what cannot be unpacked": Foreign(200, b"{}", {"Content-Encoding": "gzip"}),
     "what is nested without end": Foreign(200, b"[" * 100_000),
 }
+#: The answer of a proxy that will not change its mind.
+TOO_LARGE = Foreign(413, b"<html>Request entity too large</html>", _PAGE)
 
 
 class Problem(Exception):

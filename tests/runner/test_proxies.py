@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from runner.client import ConsoleClient
+from runner.client import ConsoleClient, Refused
 from runner.protocol import ClaimRequest, JobStatus, JobType, RunnerFacts, StatusReport
 from tests.runner.configurations import begun
 from tests.runner.conftest import StartRunner
-from tests.runner.fake_console import CREDENTIAL, FOREIGN, FakeConsole, Foreign
+from tests.runner.fake_console import CREDENTIAL, FOREIGN, TOO_LARGE, FakeConsole, Foreign
 from tests.waiting import wait_until
 
 EMPTY = {"main.tf": ""}
@@ -39,6 +39,25 @@ def test_a_request_is_repeated_until_the_console_itself_answers(
     report = StatusReport(claim_id=claim.claim_id, status=JobStatus.SUCCESS, log=job.receipt)
     client.report(claim.job_id, report, give_up=lambda: False)
     assert (job.messages, job.final) == (["one"], report)
+
+
+def test_a_proxy_that_takes_no_large_request_is_named_with_the_remedy(
+    console: FakeConsole, start_runner: StartRunner
+) -> None:
+    console.answer_instead("/plan$", TOO_LARGE, times=1)
+    start_runner()
+    final = console.enqueue(JobType.PLAN, EMPTY).wait_for_end()
+    assert (final.status, final.error_code) == ("FAILED", "console_refused")
+    assert "Something in front of the console answers HTTP 413" in str(final.error_message)
+    assert "Raise its limit, see docs/operating.md" in str(final.error_message)
+
+
+def test_what_a_proxy_forbids_is_not_taken_for_the_consoles_word(
+    console: FakeConsole, client: ConsoleClient
+) -> None:
+    console.answer_instead("/claim$", Foreign(403, b'{"detail": "Forbidden by rule 7"}'), times=1)
+    with pytest.raises(Refused, match="Something in front of the console answers HTTP 403"):
+        client.claim(ClaimRequest(claim_key="one", types=["PLAN"]), give_up=lambda: True)
 
 
 def test_an_apply_goes_on_behind_pages_that_are_not_the_consoles(

@@ -16,7 +16,7 @@ import pytest
 
 from runner import clock
 from runner.relay import Relay
-from tests.runner.fake_console import FOREIGN, Foreign
+from tests.runner.fake_console import FOREIGN, TOO_LARGE, Foreign
 from tests.runner.installation import free_port
 from tests.waiting import wait_until
 
@@ -157,6 +157,16 @@ def test_a_page_of_a_proxy_is_neither_a_saved_state_nor_an_empty_one(
     assert ask(state, method, b"state")[0] == 200
     assert len(server.heard) == foreign + 1
     assert {(method, body) for method, _, body, _ in server.heard} == {(method, b"state")}
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_proxy_that_takes_no_large_state_is_not_asked_again(state: str, port: int) -> None:
+    """Terraform then writes its `errored.tfstate` at once, and names the status."""
+    server = StateServer(port)
+    server.instead = [TOO_LARGE]
+    assert ask(state, "POST", b"state")[0] == 413
+    assert len(server.heard) == 1
     server.shutdown()
     server.server_close()
 
