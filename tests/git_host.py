@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIServer, make_server
+from wsgiref.simple_server import make_server
 
 from dulwich import porcelain
 from dulwich.repo import Repo
@@ -18,10 +17,6 @@ from dulwich.server import BackendRepo, DictBackend
 from dulwich.web import WSGIRequestHandlerLogger, make_wsgi_chain
 
 AUTHOR = b"A test <test@localhost>"
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
 
 
 class _Handler(WSGIRequestHandlerLogger):
@@ -78,12 +73,15 @@ class Guarded:
 
 @contextmanager
 def git_repository(folder: Path, *, token: str = "") -> Iterator[Repository]:
-    """An empty repository with the branch `main`, served for this block; with a token, to its bearer only."""
+    """An empty repository with the branch `main`, served for this block; with a token, to its bearer only.
+
+    One request at a time: two that read the same pack would each open it, and one of them would be left open.
+    """
     folder.mkdir(parents=True)
     with Repo.init(str(folder), default_branch=b"main") as repository:
         served: dict[str, BackendRepo] = {"/infrastructure.git": repository}
         chain = Guarded(make_wsgi_chain(DictBackend(served)), token=token)
-        server = make_server("127.0.0.1", 0, chain, server_class=_Server, handler_class=_Handler)
+        server = make_server("127.0.0.1", 0, chain, handler_class=_Handler)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
