@@ -461,7 +461,7 @@ def _by_a_proxy(response: httpx.Response) -> str:
     said = f"Something in front of the console answers HTTP {response.status_code}"
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
         return f"{said}: it takes no request of this size. Raise its limit, see docs/operating.md"
-    return f"{said}: it lets this request not pass"
+    return f"{said}: it does not let this request pass"
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
