@@ -66,6 +66,15 @@ class Spec(models.Model):
         indexes = [
             # The janitor's look for what has expired, every second.
             models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="spec_expiry"),
+            # The list by name, a page at a time, and the environments that it can be filtered by.
+            models.Index(
+                fields=["organization", "name", "id"], condition=Q(archived_at=None), name="spec_by_name"
+            ),
+            models.Index(
+                fields=["organization", "environment"],
+                condition=Q(archived_at=None),
+                name="spec_environments",
+            ),
         ]
 
     def __str__(self) -> str:

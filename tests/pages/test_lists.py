@@ -6,7 +6,9 @@ import logging
 import re
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
+from django.utils import timezone
 
 from console.accounts.models import SavedFilter
 from console.jobs import listing
@@ -56,6 +58,63 @@ def test_specs_are_filtered_by_what_the_address_says(ours: Tenant) -> None:
     assert names_in(browser.reads("specs/", standing="deployed")) == []
     assert "No Spec is like that" in browser.reads("specs/", q="nothing")
     assert len(names_in(browser.reads("specs/", standing="never"))) == 3
+
+
+def test_the_next_page_begins_after_a_spec_of_this_list_or_at_the_beginning(
+    ours: Tenant, theirs: Tenant
+) -> None:
+    for name in ("a", "z"):
+        ours.new_spec(name)
+    foreign = theirs.new_spec("m")
+    never_deployed = Spec.objects.get(organization=ours.organization, name="a")
+    Spec.objects.filter(organization=ours.organization, name="z").update(deployed_at=timezone.now())
+    browser = Browser(ours, ours.viewer)
+    assert names_in(browser.reads("specs/", after=str(never_deployed.pk))) == ["z"]
+    assert names_in(browser.reads("specs/", after=str(foreign.pk))) == ["a", "z"]
+    assert names_in(browser.reads("specs/", after="nonsense")) == ["a", "z"]
+    assert names_in(browser.reads("specs/", after=str(never_deployed.pk), sort="deployed")) == ["z"]
+
+
+def test_the_environments_to_filter_by_are_those_of_the_listed_specs(ours: Tenant, theirs: Tenant) -> None:
+    assert spec_list.environments_of(ours.organization) == []
+    for name, environment in (("a", "staging"), ("b", "production"), ("c", "staging"), ("d", "old")):
+        ours.new_spec(name)
+        Spec.objects.filter(organization=ours.organization, name=name).update(environment=environment)
+    theirs.new_spec("theirs")
+    Spec.objects.filter(organization=ours.organization, name="d").update(archived_at=timezone.now())
+    assert spec_list.environments_of(ours.organization) == ["production", "staging"]
+
+
+def specs_read() -> int:
+    """How many rows of Specs PostgreSQL has read in this transaction, through whatever it read them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'specs_spec'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_a_page_by_name_and_the_environments_do_not_read_every_spec(ours: Tenant) -> None:
+    spec = ours.new_spec("one")
+    Spec.objects.bulk_create(
+        Spec(
+            organization=ours.organization,
+            name=f"{n:04}",
+            slug=f"{n:04}",
+            source_kind=spec.source_kind,
+            pool=spec.pool,
+        )
+        for n in range(3_000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE specs_spec")
+    with transaction.atomic():
+        before = specs_read()
+        first = spec_list.page_of_specs(ours.organization, spec_list.Filters())
+        second = spec_list.page_of_specs(ours.organization, spec_list.Filters(), after=first.next_after)
+        assert spec_list.environments_of(ours.organization) == [spec.environment]
+        assert specs_read() - before < 200
+    assert len(first.rows) == len(second.rows) == spec_list.PAGE_SIZE
 
 
 def test_a_spec_tells_its_last_plan_and_deploy_and_who_holds_it(console: Console, ours: Tenant) -> None:
