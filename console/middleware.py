@@ -5,8 +5,10 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from psycopg.errors import UntranslatableCharacter
 from rest_framework.exceptions import APIException, AuthenticationFailed, NotAuthenticated, ValidationError
 from rest_framework.response import Response
 
@@ -58,7 +60,15 @@ def as_slipway_error(exception: Exception) -> SlipwayError | None:
             return BadInput("Some fields are not valid.", errors=exception.detail)
         case APIException() if exception.status_code < 500:
             return _named(exception)
+        case DataError() if _is_about_nul(exception):
+            return BadInput("A text has a NUL character in it, which nothing here can have. Remove it.")
     return None
+
+
+def _is_about_nul(error: DataError) -> bool:
+    """Texts with NUL are refused by psycopg, JSON with it by PostgreSQL, wherever they came from."""
+    cause = error.__cause__
+    return isinstance(cause, UntranslatableCharacter) or "NUL (0x00)" in str(cause)
 
 
 def refusal(request: HttpRequest, error: SlipwayError) -> HttpResponse:

@@ -17,6 +17,7 @@ from console.accounts.authentication import person
 from console.errors import BadInput, NotFound
 from console.runners.models import DEFAULT_POOL, Pool
 from console.runners.services import default_pool
+from console.whole_numbers import whole_number
 from specs import access, catalogue, selectors, services, sets
 from specs.archive import read_archive
 from specs.comparison import compare
@@ -293,10 +294,9 @@ def _plain(body: dict[str, Any]) -> Bundle:
 
 
 def _revision_number(request: Request, name: str) -> int:
-    text = request.query_params.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if (number := whole_number(request.query_params.get(name))) is None:
         raise BadInput(f"{name}: expected the number of a revision", field=name)
-    return int(text)
+    return number
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from console.errors import BadInput, TooLarge
+from console.whole_numbers import whole_number
 from specs.archive import read_archive
 from specs.configuration import MAX_TOTAL_BYTES, Configuration, Variable
 from specs.terraform_types import ANY, TerraformType
@@ -248,10 +249,10 @@ def _labels_in(text: str) -> dict[str, str]:
 
 
 def _whole(form: QueryDict, name: str) -> int:
-    text = form.get(name, "").strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    number = whole_number(form.get(name, "").strip())
+    if number is None:
         raise BadInput(f"{name}: expected a whole number", field=name)
-    return int(text)
+    return number
 
 
 def _percent(text: str) -> float:

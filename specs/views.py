@@ -19,6 +19,7 @@ from console.identities.selectors import identities_for, identities_for_new
 from console.pages import PageRequest, action, is_fragment, signed_in
 from console.runners.models import Pool
 from console.runners.services import default_pool
+from console.whole_numbers import whole_number
 from specs import access, forms, selectors, services
 from specs.catalogue import blueprint_of, catalogue_of
 from specs.comparison import compare
@@ -124,7 +125,7 @@ def save_source(request: PageRequest, org: str, spec: str) -> str:
         source=forms.source_in(request.POST, request.FILES),
         author=request.user,
         message=request.POST.get("message", ""),
-        based_on=_number(request.POST.get("based_on")),
+        based_on=whole_number(request.POST.get("based_on")),
     )
     return resolve_url("spec-source", org, spec)
 
@@ -195,7 +196,7 @@ def remove_variable(request: PageRequest, org: str, spec: str, name: str) -> str
 @signed_in
 def revisions(request: PageRequest, org: str, spec: str) -> HttpResponse:
     shown = access.spec_to_view(request.user, org, spec)
-    found = selectors.revisions_of(shown, before=_number(request.GET.get("before")), limit=PAGE_SIZE + 1)
+    found = selectors.revisions_of(shown, before=whole_number(request.GET.get("before")), limit=PAGE_SIZE + 1)
     context = {
         **_tab(shown, "revisions"),
         "revisions": found[:PAGE_SIZE],
@@ -208,7 +209,7 @@ def revisions(request: PageRequest, org: str, spec: str) -> HttpResponse:
 @signed_in
 def comparison(request: PageRequest, org: str, spec: str) -> HttpResponse:
     shown = access.spec_to_view(request.user, org, spec)
-    older, newer = _number(request.GET.get("from")), _number(request.GET.get("to"))
+    older, newer = whole_number(request.GET.get("from")), whole_number(request.GET.get("to"))
     if older is None or newer is None:
         raise BadInput("Choose two revisions to compare.", field="from")
     found = compare(selectors.revision_of(shown, older), selectors.revision_of(shown, newer))
@@ -329,10 +330,6 @@ def _pool(organization: Organization, text: str) -> Pool:
 
 def _category(text: str) -> str:
     return "environment" if text == "environment" else "variables"
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _as_percent(share: float | None) -> str:

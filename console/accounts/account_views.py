@@ -90,5 +90,5 @@ def _join(request: HtmxRequest, invitation: Invitation) -> None:
 
 def _back(request: HtmxRequest) -> str:
     came_from = request.POST.get("next", "")
-    local = url_has_allowed_host_and_scheme(came_from, allowed_hosts=None)
-    return came_from if local and came_from else resolve_url("account")
+    local = came_from.startswith("/") and url_has_allowed_host_and_scheme(came_from, allowed_hosts=None)
+    return came_from if local else resolve_url("account")

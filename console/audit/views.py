@@ -96,6 +96,8 @@ def _day(text: str, field: str) -> datetime | None:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
         raise BadInput(f"{field}: expected a day such as 2027-01-31", field=field) from error
+    if day == date.max:
+        raise BadInput(f"{field}: expected a day that has another after it", field=field)
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 

@@ -9,6 +9,7 @@ from console.errors import BadInput
 from console.identities.models import ANY, CloudIdentity, Provider
 from console.identities.provider_settings import ASSUME_ROLE, WEB_IDENTITY
 from console.identities.services import Allowed
+from console.whole_numbers import whole_number
 
 TEXT, LONG, CHOICE, NUMBER, WORDS = "text", "long", "choice", "number", "words"
 
@@ -147,7 +148,8 @@ def _value(field: Field, text: str) -> Any:
     if field.control == WORDS:
         return text.replace(",", " ").split()
     if field.control == NUMBER and text:
-        if not (text.isascii() and text.isdigit() and len(text) < 10):
+        number = whole_number(text)
+        if number is None:
             raise BadInput(f"{field.name}: expected a whole number", field=f"settings.{field.name}")
-        return int(text)
+        return number
     return text

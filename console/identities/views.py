@@ -20,6 +20,7 @@ from console.identities.snippets import snippets_for
 from console.pages import PageRequest, action, is_fragment, signed_in
 from console.runners.models import Pool
 from console.runners.services import default_pool
+from console.whole_numbers import whole_number
 from specs.models import Spec
 
 #: As many as a person scrolls through; a search narrows down.
@@ -169,7 +170,7 @@ def resources(request: PageRequest, org: str, identity: str) -> HttpResponse:
     found_list = shown.lists.filter(kind=kind[:40], region=region[:60]).first()
     if found_list is None:
         raise NotFound("Nothing was fetched of that kind in that region.")
-    search, page = request.GET.get("q", ""), _page(request.GET.get("page", ""))
+    search, page = request.GET.get("q", ""), whole_number(request.GET.get("page")) or 1
     found = find_resources(
         identity_ids=[shown.pk],
         kind=kind,
@@ -223,7 +224,3 @@ def _who(organization: Organization, allowed: Allowed) -> dict[str, Any]:
 
 def _active(jobs: list[Any], type: str) -> Any:
     return next((job for job in jobs if job.type == type and not job.is_final), None)
-
-
-def _page(text: str) -> int:
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else 1

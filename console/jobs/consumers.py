@@ -15,6 +15,7 @@ from console.live import topics
 from console.live.consumers import POLL_SECONDS, RECHECK_SECONDS, LiveConsumer
 from console.live.listener import listener
 from console.live.threads import in_thread
+from console.whole_numbers import whole_number
 
 #: What may be under way to a reader before it acknowledges; the server's send never waits by itself.
 WINDOW_BYTES = 1024 * 1024
@@ -95,7 +96,7 @@ class JobConsumer(LiveConsumer):
 
     def _first_cursor(self) -> int:
         after = parse_qs(self.scope["query_string"].decode("latin-1")).get("after", ["0"])[0]
-        return int(after) if after.isdigit() else 0
+        return whole_number(after, digits=18) or 0
 
     async def _send(self, frame: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(frame, separators=(",", ":")))

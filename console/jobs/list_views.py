@@ -12,6 +12,7 @@ from console.accounts.services import save_filter as keep_filter
 from console.errors import NotFound
 from console.jobs.listing import Filters, page_of_jobs
 from console.pages import PageRequest, action, signed_in
+from console.whole_numbers import whole_number
 from runner.protocol import JobStatus, JobType
 
 PAGE = "jobs"
@@ -24,7 +25,7 @@ FIELDS = ("type", "status", "spec", "by", "runner")
 def jobs(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     chosen = _chosen(request)
-    before = _number(request.GET.get("before"))
+    before = whole_number(request.GET.get("before"))
     found = page_of_jobs(organization, Filters(**chosen), before=before)
     context = {
         "found": found,
@@ -71,10 +72,6 @@ def _chosen(request: PageRequest) -> dict[str, str]:
     if given["status"] not in set(JobStatus):
         given["status"] = ""
     return {name: text for name, text in given.items() if text}
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 15 else None
 
 
 def _query(chosen: dict[str, str], **changed: str) -> str:

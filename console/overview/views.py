@@ -17,6 +17,7 @@ from console.plans.archiving import archive_spec, unarchive_spec
 from console.plans.inventory import may_have_resources
 from console.plans.selectors import plans_of
 from console.state.selectors import newest_version
+from console.whole_numbers import whole_number
 from specs.access import spec_to_administer, spec_to_view
 
 STANDINGS = ("deployed", "destroyed", "never")
@@ -67,7 +68,7 @@ def plans(request: PageRequest, org: str, spec: str) -> HttpResponse:
     """Every plan of a Spec, the newest first, and what became of each."""
     shown = spec_to_view(request.user, org, spec)
     before = request.GET.get("before", "")
-    found = plans_of(shown, before=int(before) if before.isascii() and before.isdigit() else None)
+    found = plans_of(shown, before=whole_number(before))
     context = {
         "spec": shown,
         "tab": "plans",

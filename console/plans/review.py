@@ -11,6 +11,7 @@ from django.utils.http import urlencode
 from console.plans.changes import REVIEW_ORDER
 from console.plans.guard import DESTRUCTIVE, guarded_types
 from console.plans.models import Plan, PlanChange
+from console.whole_numbers import whole_number
 
 #: So many resources come with a page; more are fetched as the reader gets there.
 PAGE_ROWS = 20
@@ -78,13 +79,13 @@ class Review:
 
 def wanted_from(query: Mapping[str, str]) -> Wanted:
     """The filters of an address. What makes no sense is as if it was not there."""
-    start, action = query.get("from", ""), query.get("action", "")
+    action = query.get("action", "")
     return Wanted(
         text=query.get("q", "").strip()[:200],
         action=action if action in REVIEW_ORDER else "",
         # The root module has no name, so the choice "all" is the absence of one.
         module=query.get("module") if query.get("module") != "*" else None,
-        start=int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 0,
+        start=whole_number(query.get("from")) or 0,
     )
 
 

@@ -21,6 +21,7 @@ from console.state.models import Backend, BackendKind, StateLock, StateVersion
 from console.state.resources import found, outputs, tree
 from console.state.secrets import secrets_of
 from console.state.selectors import newest_version, specs_with_state, version_with_body, versions_of
+from console.whole_numbers import whole_number
 from specs.models import Spec
 
 PAGE_SIZE = 50
@@ -59,7 +60,7 @@ def states(request: PageRequest, org: str) -> HttpResponse:
 @signed_in
 def state(request: PageRequest, org: str, spec: str) -> HttpResponse:
     shown = access.state_to_view(request.user, org, spec)
-    before = _number(request.GET.get("before"))
+    before = whole_number(request.GET.get("before"), digits=18)
     versions = versions_of(shown, before=before, limit=PAGE_SIZE + 1)
     context = {
         **_frame(request, shown),
@@ -280,12 +281,8 @@ def _compared(request: PageRequest, spec: Spec) -> tuple[StateVersion, StateVers
     if not latest:
         raise NotFound(f"{spec.name} has no state to compare.")
     serials = [
-        _number(request.GET.get("from")) or latest[-1].serial,
-        _number(request.GET.get("to")) or latest[0].serial,
+        whole_number(request.GET.get("from"), digits=18) or latest[-1].serial,
+        whole_number(request.GET.get("to"), digits=18) or latest[0].serial,
     ]
     older, newer = sorted(serials)
     return version_with_body(spec, older), version_with_body(spec, newer)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -30,6 +30,7 @@ from console.state import access, locks, services
 from console.state.document import decompressed
 from console.state.tokens import PERSON_PREFIX, person_of, writer_of
 from console.state.writers import Writer
+from console.whole_numbers import whole_number
 from console.wire import method
 from specs.models import Spec
 
@@ -159,8 +160,7 @@ def _basic(request: HttpRequest) -> tuple[str, str]:
 
 
 def _announced_bytes(request: HttpRequest) -> int:
-    text = request.headers.get("Content-Length", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return whole_number(request.headers.get("Content-Length"), digits=18) or 0
 
 
 def _whole_body(request: HttpRequest) -> bytes:

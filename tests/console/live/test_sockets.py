@@ -75,7 +75,7 @@ class Socket:
         return str(frame["status"])
 
 
-def job_socket(console: Console, user: Any, job_id: Any, after: int | None = None) -> Socket:
+def job_socket(console: Console, user: Any, job_id: Any, after: int | str | None = None) -> Socket:
     query = "" if after is None else f"?after={after}"
     return Socket(console.background, JobConsumer, f"/ws/jobs/{job_id}{query}", user, job_id=job_id)
 
@@ -115,6 +115,18 @@ def test_a_reconnect_goes_on_after_the_last_number(
         socket = job_socket(console, ours.viewer, claim.job_id, after).open()
         assert [seq for seq, _ in socket.lines_until(10)] == list(range(after + 1, 11))
         socket.close()
+
+
+@pytest.mark.parametrize(
+    "after", ["%C2%B2", "9" * 5_000, "-1", "x"], ids=["power", "long", "negative", "word"]
+)
+def test_what_is_no_number_begins_at_the_beginning(
+    console: Console, runner: RunnerClient, claim: Claim, ours: Tenant, after: str
+) -> None:
+    runner.log(claim, 1, "one")
+    socket = job_socket(console, ours.viewer, claim.job_id, after).open()
+    assert socket.lines_until(1) == [(1, "one")]
+    socket.close()
 
 
 def test_many_viewers_see_the_same(
