@@ -1,15 +1,17 @@
 """How the API reads JSON."""
 
 import io
-import json
 import re
 from typing import Any
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
+from console.errors import BadInput
+
 #: Half of an escaped pair. Whole pairs are characters, so that this only says where to look closer.
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+HALF = re.compile("[\ud800-\udfff]")
 
 
 class BoundedJSONParser(JSONParser):
@@ -23,12 +25,22 @@ class BoundedJSONParser(JSONParser):
         body = stream.read()
         try:
             value = super().parse(io.BytesIO(body), media_type, parser_context)
-            if SURROGATE.search(body):
-                json.dumps(value, ensure_ascii=False).encode()
+            if ESCAPED_HALF.search(body):
+                _refuse_halves(value)
         except RecursionError as error:
             raise ParseError("JSON parse error - it is nested too deeply to be read") from error
-        except UnicodeEncodeError as error:
-            raise ParseError(
-                "JSON parse error - it has half of a character: a \\ud800 alone is none"
-            ) from error
         return value
+
+
+def _refuse_halves(value: Any, field: str = "") -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_halves(key, field)
+            _refuse_halves(item, f"{field}.{key}" if field else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _refuse_halves(item, f"{field}[{index}]")
+    elif isinstance(value, str) and HALF.search(value):
+        if not field:
+            raise BadInput("The body has half of a character, such as \\ud800 alone. Remove it.")
+        raise BadInput(f"{field}: has half of a character, such as \\ud800 alone. Remove it.", field=field)

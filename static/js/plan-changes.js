@@ -11,7 +11,7 @@ class PlanChanges extends HTMLElement {
     // A long list is searched by the server; a short one that is all here is searched here.
     this.tools.querySelector("input")?.addEventListener("input", (event) => this.#find(event.target.value));
     this.all.addEventListener("click", () => this.#openAll(!this.#open));
-    this.addEventListener("htmx:afterSettle", () => this.#open && this.#openAll(true));
+    this.addEventListener("htmx:afterSwap", () => this.#open && this.#openAll(true));
   }
 
   #find(text) {

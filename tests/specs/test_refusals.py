@@ -94,14 +94,23 @@ def test_a_bad_source_is_refused_for_a_new_spec_and_for_one_that_is_there(
     assert "s3cr3t-in-url" not in everything_stored()
 
 
-def test_half_a_character_is_refused(console: Console, ours: Tenant) -> None:
-    body = (
-        b'{"organization": "ours", "name": "x", "source": {"kind": "inline", "files": {"a.tf": "\\ud800"}}}'
-    )
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (rb'{"source": {"kind": "inline", "files": {"a.tf": "\ud800"}}}', "source.files.a.tf"),
+        (rb'{"tags": ["whole \ud83d\ude00", "\uDC00 half"]}', "tags[1]"),
+        (rb'{"variables": {"\ud800": "a key"}}', "variables"),
+        (rb'{"\ud800": "a key"}', ""),
+        (rb'"\ud800"', ""),
+    ],
+)
+def test_half_a_character_is_refused(console: Console, ours: Tenant, body: bytes, field: str) -> None:
     answer = console.person(ours, "operator").post(
         "/api/specs", content=body, headers={"Content-Type": "application/json"}
     )
-    assert refusal(answer)[:2] == (400, "source.files.a.tf")
+    status, where, sentence = refusal(answer)
+    assert (status, where) == (400, field)
+    assert "half of a character" in sentence
 
 
 def test_a_body_that_is_nested_too_deeply_is_refused(console: Console, ours: Tenant) -> None:
