@@ -70,10 +70,10 @@ def watches_resources_being_created(page: Page) -> None:
     first = lines_of(page)
     wait_until(lambda: lines_while_it_runs(page) > first, seconds=30, what="more lines while the job runs")
     expect(status_of(page)).to_have_text("SUCCESS", timeout=APPLY_MS)
-    done = page.locator("resource-progress [data-words]").inner_text()
-    count, total = re.fullmatch(r"(\d+) of (\d+)", done).groups()  # type: ignore[union-attr]
-    assert count == total
-    assert page.locator(".resource.is-done").count() == int(total)
+    progress = page.locator("resource-progress [data-words]")
+    expect(progress).to_have_text(re.compile(r"^(\d+) of \1$"))
+    total = progress.inner_text().split()[-1]
+    expect(page.locator(".resource.is-done")).to_have_count(int(total))
     expect(log_of(page)).to_contain_text("Apply complete!")
     expect(page.get_by_text("✓ complete")).to_be_visible()
 
