@@ -25,7 +25,7 @@ FIELDS = ("type", "status", "spec", "by", "runner")
 def jobs(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     chosen = _chosen(request)
-    before = whole_number(request.GET.get("before"))
+    before = whole_number(request.GET.get("before"), digits=18)
     found = page_of_jobs(organization, Filters(**chosen), before=before)
     context = {
         "found": found,
