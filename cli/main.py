@@ -92,9 +92,9 @@ def _port(text: str) -> int:
 def _up(options: argparse.Namespace) -> int:
     import signal
 
-    from console.leash import follow_parent
-    from console.refusal import Refused
-    from console.up import up
+    from console.local.parent_death import follow_parent
+    from console.local.refusal import Refused
+    from console.local.up import up
 
     if options.with_parent:
         follow_parent(signal.SIGTERM)
@@ -105,7 +105,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from console.doctor import examine
+    from console.local.doctor import examine
 
     findings = examine(host=options.host, port=options.port, data_dir=options.data_dir)
     for finding in findings:
@@ -114,8 +114,8 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _reset_password(options: argparse.Namespace) -> int:
-    from console.refusal import Refused
-    from console.up import reset_password
+    from console.local.refusal import Refused
+    from console.local.up import reset_password
 
     try:
         password = reset_password(username=options.username, data_dir=options.data_dir)

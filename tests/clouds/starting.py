@@ -19,7 +19,7 @@ import boto3
 import httpx
 
 from tests.clouds.serving import SUITE
-from tests.state.emulators import (
+from tests.console.state.emulators import (
     ACCOUNT,
     ACCOUNT_KEY,
     REGION,
@@ -33,7 +33,7 @@ from tests.state.emulators import (
     program,
     running,
 )
-from tests.state.served import free_port
+from tests.console.state.served import free_port
 from tests.waiting import wait_until
 
 AWS_ACCOUNT = "123456789012"

@@ -18,11 +18,11 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import begin_rotation, current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.client import ConsoleClient, StaleClaim
 from runner.credentials.aws import Aws
@@ -44,9 +44,9 @@ from tests.clouds.working import (
     use_identity,
     waiting_files,
 )
+from tests.console.state.emulators import BUCKET, REGION
 from tests.people import Tenant, new_key
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
-from tests.state.emulators import BUCKET, REGION
 from tests.waiting import wait_until
 
 AUDIENCE = "sts.amazonaws.com"

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from console.identities.issuer import Named, subject
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.credentials.azure import Azure
 from runner.credentials.handing import CredentialsMissing
@@ -33,9 +33,9 @@ from tests.clouds.working import (
     use_identity,
     waiting_files,
 )
+from tests.console.state.emulators import ACCOUNT, BUCKET
 from tests.people import Tenant
 from tests.runner.installation import Installation, Project, messages, new_project, wait_for_end
-from tests.state.emulators import ACCOUNT, BUCKET
 from tests.waiting import wait_until
 
 SETTINGS = {"tenant_id": TENANT, "client_id": APPLICATION, "subscription_id": SUBSCRIPTION}

@@ -12,11 +12,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.credentials.gcp import Gcp
 from runner.credentials.own_gcp import OwnGcp
@@ -34,9 +34,9 @@ from tests.clouds.working import (
     use_identity,
     waiting_files,
 )
+from tests.console.state.emulators import BUCKET
 from tests.people import Tenant
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
-from tests.state.emulators import BUCKET
 from tests.waiting import wait_until
 
 SETTINGS = {"provider": GOOGLE_PROVIDER, "service_account": SERVICE_ACCOUNT, "project": GOOGLE_PROJECT}

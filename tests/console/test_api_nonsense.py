@@ -12,8 +12,8 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
 from console.accounts.services import create_api_token
+from tests.console.pages.furnished import Furnished, furnish
 from tests.console_app import Console
-from tests.pages.furnished import Furnished, furnish
 from tests.people import Tenant
 
 QUERY = ["%00", "9" * 5_000, "9" * 18, "-1", "x" * 5_000, "9999-12-31", "%C2%B2", "%FF"]

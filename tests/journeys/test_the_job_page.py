@@ -16,11 +16,11 @@ from playwright.sync_api import CDPSession, FloatRect, Locator, Page, expect
 from console.accounts.models import User
 from console.jobs.models import Job, LogChunk
 from tests.console.jobs.test_errored_states import STATE, upload
+from tests.console.plans.review import document, resource
 from tests.console_app import Console, RunnerClient, receipt
 from tests.console_process import Programs, Server
 from tests.journeys.browser import Witness, opened, running_browser, session_of
 from tests.people import Tenant
-from tests.plans.review import document, resource
 from tests.plans_made import a_plan
 from tests.waiting import wait_until
 

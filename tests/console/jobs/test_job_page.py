@@ -16,9 +16,9 @@ from console.jobs.models import Job
 from console.jobs.services import cancel_job, retry_job
 from runner.protocol import Claim, JobType
 from tests.console.jobs.test_errored_states import STATE, upload
+from tests.console.plans.review import Person, revise
 from tests.console_app import Console, RunnerClient, line
 from tests.people import Tenant, fresh
-from tests.plans.review import Person, revise
 from tests.plans_made import a_plan
 
 OUTPUTS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.embedded_postgres import EmbeddedPostgres
+from console.local.embedded_postgres import EmbeddedPostgres
 from tests.process_table import command_line, descendants, has_ended
 from tests.throwaway_postgres import reachable_directory
 from tests.waiting import wait_until

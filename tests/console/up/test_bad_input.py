@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from console.datadir import open_data_directory
-from console.installation import Installation
+from console.local.data_directory import open_data_directory
+from console.local.installation import Installation
 from tests.console.up.conftest import Slipway
 
 
