@@ -12,10 +12,11 @@ from console.identities.models import CloudIdentity
 from console.identities.resources import KINDS, forget_lists_not_seen_since
 from console.identities.usage import pool_to_test_with, snapshot_field
 from console.jobs import hooks
-from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
+from console.jobs.lifecycle import ACTIVE_STATUSES
 from console.jobs.models import Job
 from console.jobs.queue import NewJob
 from console.jobs.services import enqueue
+from console.jobs.types import kind_of
 from console.runners.models import Pool
 from runner.protocol import JobType
 from specs.models import Spec
@@ -53,7 +54,7 @@ def _request(*, identity: CloudIdentity, type: JobType, requested_by: User | Non
 
 
 def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: User | None) -> Job:
-    document, policy = identity_document(identity), POLICIES[type]
+    document, kind = identity_document(identity), kind_of(type)
     new = NewJob(
         organization_id=identity.organization_id,
         type=type.value,
@@ -61,8 +62,8 @@ def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: U
         pool_id=pool.pk,
         config_snapshot=document,
         snapshot_hash=snapshot_hash(document),
-        max_retries=policy.max_retries,
-        timeout_seconds=policy.timeout_seconds,
+        max_retries=kind.max_retries,
+        timeout_seconds=kind.timeout_seconds,
     )
     job = enqueue(new, requested_by=requested_by)
     identities.announce(identity)

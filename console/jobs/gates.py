@@ -14,8 +14,9 @@ from typing import Any
 from django.utils import timezone
 
 from console.errors import BadInput, GateClosed
-from console.jobs.lifecycle import POLICIES, SUCCESS
+from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
+from console.jobs.types import kind_of
 from runner.protocol import JobType
 from specs.models import Spec
 
@@ -38,7 +39,7 @@ def validate_gates(gates: Any) -> list[dict[str, Any]]:
 
 def require_gates_open(*, spec: Spec, type: JobType) -> None:
     """Refuse a job that changes infrastructure while one of the spec's job gates is closed."""
-    if not POLICIES[type].changes_infrastructure:
+    if not kind_of(type).changes_infrastructure:
         return
     for gate in spec.gates:
         if gate["kind"] == "job_success":

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from runner.protocol import FINAL_STATUSES, CancelReason, JobStatus, JobType
+from console.jobs.types import kind_of
+from runner.protocol import FINAL_STATUSES, CancelReason, JobStatus
 
 QUEUED, CLAIMED, PROCESSING = JobStatus.QUEUED, JobStatus.CLAIMED, JobStatus.PROCESSING
 SUCCESS, FAILED, CANCELLED = JobStatus.SUCCESS, JobStatus.FAILED, JobStatus.CANCELLED
@@ -31,29 +32,6 @@ def sources(move: str) -> list[str]:
 
 def is_final(status: str) -> bool:
     return status in FINAL_STATUSES
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How often a type is tried again by itself, how long an attempt may take, what it may change."""
-
-    max_retries: int
-    timeout_seconds: int
-    changes_infrastructure: bool
-
-
-#: A type that changes infrastructure is never tried again by itself: a person decides.
-POLICIES: Final[dict[JobType, Policy]] = {
-    JobType.CONNECTION_TEST: Policy(max_retries=2, timeout_seconds=300, changes_infrastructure=False),
-    JobType.FETCH_RESOURCES: Policy(max_retries=3, timeout_seconds=900, changes_infrastructure=False),
-    JobType.PLAN: Policy(max_retries=2, timeout_seconds=3_600, changes_infrastructure=False),
-    JobType.DRIFT_CHECK: Policy(max_retries=2, timeout_seconds=3_600, changes_infrastructure=False),
-    JobType.DEPLOY: Policy(max_retries=0, timeout_seconds=4 * 3_600, changes_infrastructure=True),
-    JobType.DESTROY: Policy(max_retries=0, timeout_seconds=4 * 3_600, changes_infrastructure=True),
-    JobType.DEPLOY_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-    JobType.UPDATE_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-    JobType.DESTROY_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +63,7 @@ def after_loss(
         return STOPPED[CancelReason(cancel_reason)]
     if status == CLAIMED:
         return Ending("requeue")  # nothing ran, so it costs no retry
-    if POLICIES[JobType(type)].changes_infrastructure:
+    if kind_of(type).changes_infrastructure:
         return Ending(
             "fail",
             error_code="runner_lost",
@@ -112,7 +90,7 @@ def after_failure(
     """The work reported an error: try again where that is safe and may help."""
     if cancel_reason:
         return STOPPED[CancelReason(cancel_reason)]
-    retryable = not fatal and not POLICIES[JobType(type)].changes_infrastructure
+    retryable = not fatal and not kind_of(type).changes_infrastructure
     if retryable and retry_count < max_retries:
         return Ending("requeue", costs_retry=True)
     return Ending(

@@ -6,6 +6,7 @@ from django.db.models.functions import Now
 
 from console.ids import new_id
 from console.jobs.lifecycle import ACTIVE_STATUSES
+from console.jobs.types import JobKind, kind_of
 from runner.protocol import EMPTY_CHAIN, FINAL_STATUSES, CancelReason, JobStatus, JobType
 
 # Plain texts, in a fixed order: migrations record them.
@@ -135,6 +136,11 @@ class Job(models.Model):
     @property
     def is_final(self) -> bool:
         return self.status in FINAL_STATUSES
+
+    @property
+    def kind(self) -> JobKind:
+        """The row of the job's type, for templates too: `job.kind.changes_infrastructure`."""
+        return kind_of(self.type)
 
 
 class JobClaim(models.Model):

@@ -7,18 +7,23 @@ from rest_framework import serializers
 
 from console.audit.models import AuditEvent
 from console.jobs.models import Attempt, ErroredState, Job
+from console.jobs.types import RequestedOn, types_requested_on
 from console.jobs.waiting import why_waiting
 from runner.protocol import JobStatus, JobType
 
-#: What can be asked for directly; a DEPLOY is asked for on its plan.
-REQUESTABLE = (JobType.PLAN, JobType.DESTROY)
+#: The types that `POST /api/jobs` takes; the others are requested on a plan or on an identity.
+REQUESTABLE = [type.value for type in types_requested_on(RequestedOn.SPEC)]
+NOT_REQUESTABLE = (
+    "{input} is not requested on a Spec. A DEPLOY applies a plan: POST /api/plans/{{plan_id}}/deploy. "
+    "A test or a scan is of an identity: POST /api/identities/{{identity_id}}/test or …/refresh."
+)
 
 
 class JobRequestSerializer(serializers.Serializer[Any]):
     """The body of `POST /api/jobs`."""
 
     spec = serializers.UUIDField(help_text="The Spec's id.")
-    type = serializers.ChoiceField(choices=[type.value for type in JobType])
+    type = serializers.ChoiceField(choices=REQUESTABLE, error_messages={"invalid_choice": NOT_REQUESTABLE})
     confirmation = serializers.CharField(
         required=False, default="", help_text="DESTROY: the Spec's name, typed to confirm."
     )

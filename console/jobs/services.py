@@ -25,8 +25,9 @@ from console.errors import (
 )
 from console.jobs import hooks, purpose, queue
 from console.jobs.gates import require_gates_open
-from console.jobs.lifecycle import ACTIVE_STATUSES, CANCELLED, CANCELLED_BY_PERSON, POLICIES, QUEUED, is_final
+from console.jobs.lifecycle import ACTIVE_STATUSES, CANCELLED, CANCELLED_BY_PERSON, QUEUED, is_final
 from console.jobs.models import Job, Outcome
+from console.jobs.types import kind_of
 from console.live import topics
 from console.live.publish import publish_on_commit
 from runner.protocol import CancelReason, JobType
@@ -216,7 +217,7 @@ def _enqueue(
     idempotency_key: str | None,
     request_sha256: str,
 ) -> Job:
-    policy = POLICIES[type]
+    kind = kind_of(type)
     new = queue.NewJob(
         organization_id=spec.organization_id,
         type=type.value,
@@ -229,8 +230,8 @@ def _enqueue(
         retry_of_id=retry_of.pk if retry_of else None,
         idempotency_key=idempotency_key,
         request_sha256=request_sha256,
-        max_retries=policy.max_retries,
-        timeout_seconds=policy.timeout_seconds,
+        max_retries=kind.max_retries,
+        timeout_seconds=kind.timeout_seconds,
     )
     job = enqueue(new, requested_by=requested_by)
     job.spec = spec

@@ -20,6 +20,7 @@ from console.jobs.log.selectors import last_log_seq, log_completeness, log_text
 from console.jobs.log.stream import plain_text
 from console.jobs.models import Job
 from console.jobs.selectors import attempts_of, lease_of, outputs_are_current, trail_of
+from console.jobs.types import KINDS
 from console.jobs.waiting import why_waiting
 from console.pages.frame import PageRequest, action, signed_in
 from console.pages.selectors.jobs import Filters, page_of_jobs
@@ -28,10 +29,6 @@ from console.plans.pictures import picture_behind
 from runner.protocol import JobStatus, JobType
 
 PAGE = "jobs"
-
-
-#: What jobs there can be today; deploying runners is not among it yet.
-LISTED_TYPES = [type for type in JobType if not type.endswith("_WORKER")]
 
 
 FIELDS = ("type", "status", "spec", "by", "runner")
@@ -51,7 +48,10 @@ def jobs(request: PageRequest, org: str) -> HttpResponse:
         "older": _query(chosen, before=str(found.next_before)) if found.next_before else "",
         "before": before,
         "mine": urlencode({"by": request.user.get_username()}),
-        "types": [(one, _query(chosen, type=one)) for one in ("", *LISTED_TYPES)],
+        "types": [
+            (one, _query(chosen, type=one))
+            for one in ("", *(type for type, kind in KINDS.items() if kind.is_listed))
+        ],
         "statuses": [(one, _query(chosen, status=one)) for one in ("", *JobStatus)],
         "saved": SavedFilter.objects.filter(user=request.user, organization=organization, page=PAGE).order_by(
             "name"
@@ -83,16 +83,6 @@ def remove_filter(request: PageRequest, org: str, filter_id: UUID) -> str:
 
 #: More rows than this arrive by the log's events instead of with the page.
 MAX_FIRST_RESOURCES = 300
-
-
-#: The phases that an attempt goes through, so that the page can show what is still to come.
-PHASES = {
-    JobType.PLAN: "prepare init plan upload",
-    JobType.DEPLOY: "prepare init download apply",
-    JobType.DESTROY: "prepare init plan apply",
-    JobType.CONNECTION_TEST: "prepare test",
-    JobType.FETCH_RESOURCES: "prepare fetch",
-}
 
 
 @signed_in
@@ -183,9 +173,8 @@ def _header(job: Job) -> dict[str, Any]:
 
 def _phases(job: Job) -> str:
     """What applies a reviewed plan fetches it; what has none plans first. A blueprint may add a last step."""
-    if job.type in (JobType.DEPLOY, JobType.DESTROY):
-        return f"{PHASES[JobType.DEPLOY if job.plan_id else JobType.DESTROY]} {_last_step(job)}".rstrip()
-    return PHASES.get(JobType(job.type), "prepare")
+    phases = job.kind.phases_with_plan if job.plan_id else job.kind.phases
+    return f"{phases} {_last_step(job)}".rstrip()
 
 
 def _last_step(job: Job) -> str:

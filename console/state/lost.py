@@ -4,7 +4,6 @@ import logging
 from uuid import UUID
 
 from console.errors import SlipwayError
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Attempt, Job, JobClaim
 from console.jobs.purpose import to_refresh
 from console.jobs.services import request_job
@@ -53,14 +52,14 @@ def changed_nothing(attempt: Attempt) -> str | None:
     """Why we know that the attempt changed no infrastructure; None when it may have."""
     if attempt.started_at is None:
         return f"{attempt.job} was lost before it began: nothing ran."
-    if not POLICIES[JobType(attempt.job.type)].changes_infrastructure:
+    if not attempt.job.kind.changes_infrastructure:
         return f"{attempt.job} only reads: it has ended and changed nothing."
     return None
 
 
 def has_interrupted_an_apply(attempt: Attempt) -> bool:
     """Whether Terraform was at work on the infrastructure: it had the lock, or has saved something."""
-    if attempt.job.type not in (JobType.DEPLOY, JobType.DESTROY) or attempt.started_at is None:
+    if not attempt.job.kind.changes_infrastructure or attempt.started_at is None:
         return False
     kept_here = attempt.job.config_snapshot.get("backend", {}).get("kind", "console") == "console"
     traces: tuple[type[StateLock] | type[StateVersion], ...] = (StateLock, StateVersion)

@@ -29,9 +29,9 @@ from hypothesis.stateful import (
 from console.accounts.services import set_organization_drain
 from console.errors import Conflict, Draining, JobActive, StaleClaim
 from console.janitor.services import end_timed_out_jobs, request_timeouts, take_back_lost_jobs
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Attempt, Job, JobClaim, LogChunk
 from console.jobs.services import cancel_job, request_job, retry_job
+from console.jobs.types import KINDS
 from runner.protocol import Claim, JobType
 from specs.models import Spec
 from tests.concurrency.attempting import Worker
@@ -175,7 +175,7 @@ class JobQueue(RuleBasedStateMachine):
 
     @rule(given=claims)
     def let_its_time_pass(self, given: Given) -> None:
-        longest = max(policy.timeout_seconds for policy in POLICIES.values())
+        longest = max(kind.timeout_seconds for kind in KINDS.values())
         if self.is_held(given):
             Job.objects.filter(pk=given.claim.job_id).update(
                 claimed_at=F("claimed_at") - timedelta(seconds=longest),

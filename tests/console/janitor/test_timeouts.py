@@ -15,9 +15,9 @@ from console.janitor.services import (
     request_timeouts,
     take_back_lost_jobs,
 )
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
+from console.jobs.types import KINDS
 from runner.protocol import Claim, JobType
 from tests.console_app import Console, RunnerClient, code_of
 from tests.database_clock import (
@@ -39,7 +39,7 @@ def overdue(runner: RunnerClient, ours: Tenant, type: JobType = JobType.PLAN) ->
     claim = runner.take()
     if type != JobType.DEPLOY:
         runner.start(claim)
-    let_time_pass_since_claim(job, timedelta(seconds=POLICIES[type].timeout_seconds + 1))
+    let_time_pass_since_claim(job, timedelta(seconds=KINDS[type].timeout_seconds + 1))
     return job, claim
 
 
@@ -64,7 +64,7 @@ def test_after_its_time_it_is_asked_to_stop_through_its_heartbeat(
 def test_within_its_time_it_is_left_alone(runner: RunnerClient, ours: Tenant) -> None:
     job = ours.request()
     claim = runner.take_and_start()
-    let_time_pass_since_claim(job, timedelta(seconds=POLICIES[JobType.PLAN].timeout_seconds - 30))
+    let_time_pass_since_claim(job, timedelta(seconds=KINDS[JobType.PLAN].timeout_seconds - 30))
     assert request_timeouts() == 0
     assert runner.beat(claim).cancel is None
 

@@ -144,6 +144,8 @@ def test_a_destroy_is_confirmed_with_the_name_of_the_spec(operator: Http, ours: 
 def test_what_is_not_asked_for_on_a_spec_is_refused(operator: Http, ours: Tenant, type: str) -> None:
     answer = ask(operator, ours, type=type)
     assert (answer.status_code, code_of(answer)) == (400, "bad_input")
+    assert f"{type} is not requested on a Spec" in answer.text
+    assert "POST /api/plans/{plan_id}/deploy" in answer.text
 
 
 @pytest.mark.parametrize(
