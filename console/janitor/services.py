@@ -5,19 +5,20 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
 from console.audit.models import ActorKind
 from console.audit.services import record
 from console.identities.keys import rotate_when_due
-from console.jobs import hooks, queue
-from console.jobs.attempts import announce_moved, retry_delay
+from console.jobs import queue
+from console.jobs.announce import announce
+from console.jobs.attempts import retry_delay
+from console.jobs.ending import end
 from console.jobs.lifecycle import CLAIMED, PROCESSING, STOPPED, TIMED_OUT, Ending, after_loss
 from console.jobs.log.partitions import keep_partitions
 from console.jobs.models import Job, JobClaim, Outcome
-from console.jobs.services import announce
 from console.live.beat import GONE_AFTER_SECONDS
 from console.plans.expiry import act_on_expired_specs
 from console.runners.presence import mark_silent_runners_offline
@@ -101,7 +102,7 @@ def _request_timeout(job: Job) -> int:
     ).update(cancel_requested_at=Now(), cancel_reason=CancelReason.TIMEOUT)
     if asked:
         record(organization=job.organization, actor=None, action="job.timeout_requested", target=job)
-        announce(job)
+        announce(job_id=job.pk, organization_id=job.organization_id)
     return asked
 
 
@@ -163,18 +164,20 @@ def _end(
     retry_delay_seconds: float = 0.0,
     only_lost_after_seconds: float | None = None,
 ) -> int:
-    moved = queue.end_attempt(
-        claim_id=claim_id,
-        ending=ending,
-        attempt=queue.AttemptEnd(outcome=outcome, reason=reason, orphaned=True),
-        actor=SYSTEM,
-        seen_status=seen_status,
-        retry_delay_seconds=retry_delay_seconds,
-        only_lost_after_seconds=only_lost_after_seconds,
-    )
-    if moved is None:
+    try:
+        moved = end(
+            claim_id=claim_id,
+            ending=ending,
+            attempt=queue.AttemptEnd(outcome=outcome, reason=reason, orphaned=True),
+            actor=SYSTEM,
+            seen_status=seen_status,
+            retry_delay_seconds=retry_delay_seconds,
+            only_lost_after_seconds=only_lost_after_seconds,
+        )
+    except (InterfaceError, OperationalError):
+        raise  # the database is away: nothing else works either
+    except Exception:
+        # A hook refused the ending of this job. It must not keep the janitor from all others.
+        logger.exception("the attempt %s could not be ended; the janitor tries again", claim_id)
         return 0
-    announce_moved(moved)
-    for hook in hooks.on_lost:
-        hook(claim_id)
-    return 1
+    return int(moved is not None)

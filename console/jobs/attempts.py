@@ -23,12 +23,12 @@ from console.errors import (
     StaleClaim,
 )
 from console.jobs import hooks, queue
+from console.jobs.announce import announce
+from console.jobs.ending import end
 from console.jobs.lifecycle import (
-    CANCELLED,
     CLAIMED,
     FAILED,
     PROCESSING,
-    QUEUED,
     REPORT_MOVES,
     STOPPED,
     SUCCESS,
@@ -38,8 +38,6 @@ from console.jobs.lifecycle import (
 from console.jobs.log.masking import forget_secrets, remember_secrets
 from console.jobs.models import Attempt, Job, Outcome
 from console.jobs.queue import Held
-from console.live import topics
-from console.live.publish import publish_on_commit
 from console.runners.recognition import require_verified
 from console.runners.services import KnownRunner
 from runner.protocol import (
@@ -49,7 +47,6 @@ from runner.protocol import (
     ClaimRequest,
     HeartbeatAnswer,
     JobStatus,
-    JobType,
     StatusReport,
 )
 from specs.variables import reveal
@@ -80,7 +77,7 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
         held = _claim(runner, request)
     if held is None:
         return None
-    _announce(held.id, held.organization_id)
+    announce(job_id=held.id, organization_id=held.organization_id)
     try:
         answer = _claim_answer(held)
     except SlipwayError as refusal:
@@ -96,26 +93,24 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
 
 
 def _refuse(held: queue.Claimed, refusal: SlipwayError) -> None:
-    """A room has found, at the last moment, that the job may not run: it fails before anything happens."""
-    moved = queue.end_attempt(
+    """Fail a job that turns out, at the last moment, not to be allowed: before its runner hears of it."""
+    end(
         claim_id=held.claim_id,
         ending=Ending("fail", error_code=refusal.code, error_message=str(refusal)),
         attempt=queue.AttemptEnd(outcome=Outcome.FAILED, reason=str(refusal)),
         actor=queue.Actor(ActorKind.SYSTEM, None, "slipway"),
         seen_status=CLAIMED,
     )
-    if moved is not None:
-        announce_moved(moved)
 
 
 def start_attempt(*, held: Held) -> None:
     """CLAIMED → PROCESSING. A repeat is accepted and changes nothing."""
-    organization_id = queue.start(held=held, except_types=_types_with(hooks.before_start))
+    organization_id = queue.start(held=held, except_types=hooks.types_with_start_hooks())
     if organization_id is None:
         require_verified(held.credential)
         organization_id = _start_with_hooks(held)
     if organization_id is not None:
-        _announce(held.job_id, organization_id)
+        announce(job_id=held.job_id, organization_id=organization_id)
 
 
 def heartbeat(*, held: Held) -> HeartbeatAnswer:
@@ -133,56 +128,32 @@ def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> 
     _require_storable(report)
     sensitive, report = report.sensitive_outputs or {}, _without_secrets(report)
     digest = _digest(report)
-    attempt, actor = _attempt_end(report, digest), queue.Actor(ActorKind.RUNNER, runner.id, runner.name)
     moved = None
-    if report.status == SUCCESS:
-        moved = queue.end_attempt(
+    for _ in range(2):
+        # Somebody may ask the job to stop after it was read: then the second time it is not queued again.
+        ending, delay = _ending(held, report)
+        moved = end(
             claim_id=held.claim_id,
             held=held,
-            ending=_as_reported(report),
-            attempt=attempt,
-            actor=actor,
-            except_types=_types_that_leave_something(report),
+            ending=ending,
+            attempt=_attempt_end(report, digest),
+            actor=queue.Actor(ActorKind.RUNNER, runner.id, runner.name),
+            retry_delay_seconds=delay,
+            sensitive_outputs=sensitive,
         )
+        if moved is not None or not ending.requeues:
+            break
     if moved is None:
         require_verified(held.credential)
-        moved = _finish_in_steps(held, report, attempt, actor, sensitive)
-    if moved is None:
-        # Somebody may have asked the job to stop after it was read; then it is not tried again.
-        moved = _finish_in_steps(held, report, attempt, actor, sensitive)
-    if moved is None:
         return _why_not_moved(held, digest, report)
     forget_secrets(held.claim_id)
-    announce_moved(moved)
     return JobStatus(moved.status)
-
-
-def announce_moved(moved: queue.Moved) -> None:
-    _announce(moved.job_id, moved.organization_id)
-    if moved.status == QUEUED:
-        publish_on_commit(topics.pool(moved.pool_id))
 
 
 def retry_delay(retry_count: int) -> float:
     """Exponential backoff with jitter: between half and all of the doubled delay."""
     delay: float = min(RETRY_BASE_SECONDS * 2**retry_count, RETRY_MAX_SECONDS)
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
-
-
-def _announce(job_id: UUID, organization_id: UUID) -> None:
-    publish_on_commit(topics.job(job_id), topics.organization(organization_id, "jobs"))
-
-
-def _types_with(hooked: dict[str, list[Any]]) -> list[str]:
-    """The types for which a room has added something: one statement is not enough for them."""
-    return [type for type, added in hooked.items() if added]
-
-
-def _types_that_leave_something(report: StatusReport) -> list[str]:
-    """A PLAN that made no plan leaves nothing behind, so one statement is enough for it."""
-    types = _types_with(hooks.on_success)
-    made_a_plan = bool((report.result or {}).get("plan_id"))
-    return types if made_a_plan else [type for type in types if type != JobType.PLAN]
 
 
 def _claim(runner: KnownRunner, request: ClaimRequest) -> queue.Claimed | None:
@@ -200,15 +171,8 @@ def _claim(runner: KnownRunner, request: ClaimRequest) -> queue.Claimed | None:
 def _claim_answer(held: queue.Claimed) -> Claim:
     snapshot = orjson.loads(held.config_snapshot)
     revealed = reveal(snapshot, organization_id=held.organization_id)
-    fields: dict[str, Any] = {
-        "plan": None,
-        "state": None,
-        "environment": revealed.environment,
-        "sensitive_variables": revealed.sensitive,
-    }
-    job = _claimed_job(held, snapshot)
-    for hook in hooks.claim_fields:
-        fields = _merged(fields, hook(job, held.claim_id))
+    fields = _claim_fields(_claimed_job(held, snapshot), held.claim_id)
+    environment = revealed.environment | fields.pop("environment")
     return Claim(
         job_id=str(held.id),
         job_number=held.number,
@@ -224,15 +188,23 @@ def _claim_answer(held: queue.Claimed) -> Claim:
         snapshot=snapshot,
         snapshot_hash=held.snapshot_hash,
         variables=revealed.variables,
-        **fields,
+        environment=environment,
+        sensitive_variables=revealed.sensitive + fields.pop("sensitive_variables"),
+        **{"plan": None, "state": None, **fields},
     )
 
 
-def _merged(fields: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """What rooms say of the environment stands side by side; of anything else the last word counts."""
-    environment = fields["environment"] | more.get("environment", {})
-    sensitive = fields["sensitive_variables"] + more.get("sensitive_variables", [])
-    return fields | more | {"environment": environment, "sensitive_variables": sensitive}
+def _claim_fields(job: Job, claim_id: UUID) -> dict[str, Any]:
+    """Collect the fields that other packages give. Several may add to the environment."""
+    fields: dict[str, Any] = {}
+    environment: dict[str, str] = {}
+    sensitive: list[str] = []
+    for hook in hooks.claim_fields:
+        more = hook(job, claim_id)
+        environment |= more.pop("environment", {})
+        sensitive += more.pop("sensitive_variables", [])
+        fields = hooks.add_fields(fields, more)
+    return {**fields, "environment": environment, "sensitive_variables": sensitive}
 
 
 def _claimed_job(held: queue.Claimed, snapshot: dict[str, Any]) -> Job:
@@ -271,43 +243,24 @@ def _start_with_hooks(held: Held) -> UUID | None:
     return organization_id
 
 
-def _finish_in_steps(
-    held: Held,
-    report: StatusReport,
-    attempt: queue.AttemptEnd,
-    actor: queue.Actor,
-    sensitive_outputs: dict[str, Any],
-) -> queue.Moved | None:
-    """For what depends on the job: a failure may be tried again, a success may leave something behind."""
+def _ending(held: Held, report: StatusReport) -> tuple[Ending, float]:
+    """The ending that a report stands for, and the delay before the next try.
+
+    A success depends on nothing but the report, so the job is not read for it.
+    """
+    if report.status == SUCCESS:
+        return _as_reported(report), 0.0
+    require_verified(held.credential)
     job = _held_jobs(held).defer("config_snapshot").first()
     if job is None:
-        return None
-    ending = _ending(job, report)
-    with transaction.atomic():
-        moved = queue.end_attempt(
-            claim_id=held.claim_id,
-            held=held,
-            ending=ending,
-            attempt=attempt,
-            actor=actor,
-            retry_delay_seconds=retry_delay(job.retry_count) if ending.requeues else 0.0,
-        )
-        if moved is not None and moved.status == SUCCESS:
-            for hook in hooks.on_success[job.type]:
-                hook(job, {**(report.result or {}), "sensitive_outputs": sensitive_outputs})
-        if moved is not None and moved.status == FAILED:
-            for hook in hooks.on_failure[job.type]:
-                hook(job, {**(report.result or {}), "error": report.error_message or ""})
-    return moved
-
-
-def _ending(job: Job, report: StatusReport) -> Ending:
+        return _as_reported(report), 0.0  # the claim is gone, and the statement will say so
     if report.status == FAILED:
-        return _after_failure(job, report)
-    if report.status == CANCELLED and job.cancel_reason:
-        asked = STOPPED[CancelReason(job.cancel_reason)]
-        return replace(asked, error_message=report.error_message or asked.error_message)
-    return _as_reported(report)
+        ending = _after_failure(job, report)
+        return ending, retry_delay(job.retry_count) if ending.requeues else 0.0
+    if not job.cancel_reason:
+        return _as_reported(report), 0.0
+    stopped = STOPPED[CancelReason(job.cancel_reason)]
+    return replace(stopped, error_message=report.error_message or stopped.error_message), 0.0
 
 
 def _as_reported(report: StatusReport) -> Ending:

@@ -33,7 +33,7 @@ def keep_errored_state(*, held: Held, body: bytes) -> ErroredState:
     kept, created = ErroredState.objects.get_or_create(
         attempt=attempt,
         defaults={
-            "sealed_body": seal(body, context=_context(held.claim_id)),
+            "sealed_body": seal(body, context=errored_state_context(held.claim_id)),
             "size_bytes": len(body),
             "sha256": hashlib.sha256(body).hexdigest(),
         },
@@ -60,7 +60,7 @@ def open_errored_state(*, job: Job, claim_id: UUID, opened_by: User) -> bytes:
         target=job,
         attempt=kept.attempt.number,
     )
-    return unseal(kept.sealed_body, context=_context(claim_id))
+    return unseal(kept.sealed_body, context=errored_state_context(claim_id))
 
 
 def _tell(attempt: Attempt) -> None:
@@ -74,7 +74,7 @@ def _tell(attempt: Attempt) -> None:
     publish_on_commit(topics.job(attempt.job_id))
 
 
-def _context(claim_id: UUID) -> str:
+def errored_state_context(claim_id: UUID) -> str:
     return f"errored-state:{claim_id}"
 
 

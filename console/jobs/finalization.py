@@ -1,22 +1,20 @@
-"""What a successful job leaves on its spec."""
+"""The traces that a successful job leaves on its Spec."""
 
-from typing import Any
-
-from console.jobs.models import Job
+from console.jobs.hooks import JobEnd
 from specs.services import record_deploy, record_destroy
 
 
-def keep_outputs(job: Job, result: dict[str, Any]) -> None:
-    """Outputs come with the job's result, the values of sensitive ones beside it and never with it."""
-    outputs, sensitive = result.get("outputs"), result.get("sensitive_outputs")
-    if job.spec is not None:
+def keep_outputs(end: JobEnd) -> None:
+    """Store the outputs of a DEPLOY on its Spec; the values of sensitive ones are never in the result."""
+    outputs = end.result.get("outputs")
+    if end.job.spec is not None:
         record_deploy(
-            spec=job.spec,
+            spec=end.job.spec,
             outputs=outputs if isinstance(outputs, dict) else {},
-            sensitive_values=sensitive if isinstance(sensitive, dict) else {},
+            sensitive_values=dict(end.sensitive_outputs),
         )
 
 
-def mark_destroyed(job: Job, result: dict[str, Any]) -> None:
-    if job.spec is not None:
-        record_destroy(spec=job.spec)
+def mark_destroyed(end: JobEnd) -> None:
+    if end.job.spec is not None:
+        record_destroy(spec=end.job.spec)

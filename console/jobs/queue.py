@@ -492,6 +492,28 @@ def end_attempt(
     return Moved(*row) if row else None
 
 
+# ── the cancel of a queued job ───────────────────────────────────────────────────────────────────
+
+#: A queued job has neither claim nor attempt, so a person's cancel ends it at once. Zero rows: it is no
+#: longer queued.
+CANCEL_QUEUED = """
+UPDATE jobs_job
+SET status = 'CANCELLED', finished_at = statement_timestamp(), cancel_requested_at = statement_timestamp(),
+    cancel_reason = 'person', cancelled_by_id = %(person)s, error_code = %(error_code)s,
+    error_message = %(error_message)s
+WHERE id = %(job)s AND status = 'QUEUED'
+RETURNING id, status, organization_id, pool_id
+"""
+
+
+def cancel_queued(*, job_id: UUID, person_id: UUID, error_code: str, error_message: str) -> Moved | None:
+    row = fetch_one(
+        CANCEL_QUEUED,
+        {"job": job_id, "person": person_id, "error_code": error_code, "error_message": error_message},
+    )
+    return Moved(*row) if row else None
+
+
 # ── log ──────────────────────────────────────────────────────────────────────────────────────────
 
 #: Append one batch if it begins exactly where the log ends and the claim still stands.

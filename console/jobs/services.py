@@ -24,12 +24,12 @@ from console.errors import (
     SpecArchived,
 )
 from console.jobs import hooks, purpose, queue
+from console.jobs.announce import announce
+from console.jobs.ending import cancel_queued, end
 from console.jobs.gates import require_gates_open
-from console.jobs.lifecycle import ACTIVE_STATUSES, CANCELLED, CANCELLED_BY_PERSON, QUEUED, is_final
+from console.jobs.lifecycle import ACTIVE_STATUSES, CANCELLED_BY_PERSON, QUEUED, is_final
 from console.jobs.models import Job, Outcome
 from console.jobs.types import kind_of
-from console.live import topics
-from console.live.publish import publish_on_commit
 from runner.protocol import CancelReason, JobType
 from specs.models import Revision, Spec
 from specs.selectors import current_revision, revision_of
@@ -133,11 +133,12 @@ def cancel_job(*, job: Job, requested_by: User, force: bool = False) -> Job:
         status = Job.objects.select_for_update().values_list("status", flat=True).get(pk=job.pk)
         if is_final(status):
             raise JobFinal(f"{job} has ended: {status} is final. There is nothing to cancel.")
-        cancel = _cancel_queued if status == QUEUED else _ask_to_stop
-        cancel(job, requested_by)
+        if status == QUEUED:
+            cancel_queued(job=job, cancelled_by=requested_by)
+        else:
+            _ask_to_stop(job, requested_by)
         action = "job.cancelled" if status == QUEUED else "job.cancel_requested"
         record(organization=job.organization, actor=requested_by, action=action, target=job, force=force)
-        announce(job)
     if force:
         _fence(job, requested_by)
     job.refresh_from_db()
@@ -181,11 +182,11 @@ def require_unprotected(spec: Spec) -> None:
 
 
 def current_document(spec: Spec, revision: Revision | None = None) -> dict[str, Any]:
-    """What a job of the spec would carry now: a revision, else the newest, and what other rooms add to it."""
-    document = snapshot_of(spec, revision)
+    """Return the snapshot that a job of the Spec would carry now: of a revision, else of the newest."""
+    fields: dict[str, Any] = {}
     for hook in hooks.snapshot_fields:
-        document = document | hook(spec)
-    return document
+        fields = hooks.add_fields(fields, hook(spec))
+    return snapshot_of(spec, revision) | fields
 
 
 def enqueue(new: queue.NewJob, *, requested_by: User | None) -> Job:
@@ -195,14 +196,8 @@ def enqueue(new: queue.NewJob, *, requested_by: User | None) -> Job:
         raise Draining
     job = Job(**dataclasses.asdict(new), **dataclasses.asdict(queued), requested_by=requested_by)
     job._state.adding = False
-    announce(job)
-    publish_on_commit(topics.pool(job.pool_id))
+    announce(job_id=job.pk, organization_id=job.organization_id, queued_in=job.pool_id)
     return job
-
-
-def announce(job: Job) -> None:
-    """Tell open pages that the job changed."""
-    publish_on_commit(topics.job(job.pk), topics.organization(job.organization_id, "jobs"))
 
 
 def _enqueue(
@@ -294,18 +289,6 @@ def _explain_refusal(
     ) from error
 
 
-def _cancel_queued(job: Job, requested_by: User) -> None:
-    Job.objects.filter(pk=job.pk, status=QUEUED).update(
-        status=CANCELLED,
-        finished_at=Now(),
-        cancel_requested_at=Now(),
-        cancel_reason=CancelReason.PERSON,
-        cancelled_by=requested_by,
-        error_code=CANCELLED_BY_PERSON.error_code,
-        error_message=f"Cancelled by {requested_by.get_username()} before it began.",
-    )
-
-
 def _ask_to_stop(job: Job, requested_by: User) -> None:
     """Note the request for the runner's next heartbeat. Who or what asked first stays on record."""
     asked = Job.objects.filter(pk=job.pk)
@@ -313,13 +296,14 @@ def _ask_to_stop(job: Job, requested_by: User) -> None:
         cancel_requested_at=Now(), cancel_reason=CancelReason.PERSON
     )
     asked.filter(cancelled_by=None).update(cancelled_by=requested_by)
+    announce(job_id=job.pk, organization_id=job.organization_id)
 
 
 def _fence(job: Job, requested_by: User) -> None:
     claim_id = _claim_id_of(job)
     if claim_id is None:
         return
-    queue.end_attempt(
+    end(
         claim_id=claim_id,
         ending=CANCELLED_BY_PERSON,
         attempt=queue.AttemptEnd(
@@ -329,9 +313,6 @@ def _fence(job: Job, requested_by: User) -> None:
         ),
         actor=_actor(requested_by),
     )
-    announce(job)
-    for hook in hooks.on_lost:
-        hook(claim_id)
 
 
 def _claim_id_of(job: Job) -> UUID | None:

@@ -8,6 +8,6 @@ from specs.variables import open_secret
 
 
 def source_access(job: Job, claim_id: UUID) -> dict[str, Any]:
-    """For a claim: see `hooks.claim_fields`. Nothing where the source is public, or no repository at all."""
+    """For a claim: see `hooks.ClaimFields`. Nothing where the source is public, or no repository at all."""
     credential = (job.config_snapshot.get("source") or {}).get("credential")
     return {"source_token": open_secret(credential)} if credential else {}

@@ -14,8 +14,8 @@ from runner.protocol import JobType
 logger = logging.getLogger("slipway.state")
 
 
-def after_loss(claim_id: UUID) -> None:
-    """An attempt was taken from its runner: let go of what is safe, look at what may have changed."""
+def recover_from_loss(claim_id: UUID) -> None:
+    """Release what a lost attempt holds where that is safe, and plan where it may have changed something."""
     attempt = (
         Attempt.objects.select_related("job__spec__organization", "runner").filter(claim_id=claim_id).first()
     )

@@ -32,7 +32,7 @@ def test_what_is_queued_is_cancelled_at_once(operator: Http, ours: Tenant) -> No
     job = fresh(job)
     assert (job.cancelled_by, job.error_code, job.cancel_reason) == (ours.operator, "cancelled", "person")
     assert job.finished_at is not None
-    assert "before it began" in job.error_message
+    assert "before it started" in job.error_message
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["claimed", "processing"])

@@ -1,0 +1,18 @@
+"""What jobs themselves leave on their Spec, and the credential of a private source."""
+
+from console.jobs import hooks
+from console.jobs.errored_states import errored_state_context
+from console.jobs.finalization import keep_outputs, mark_destroyed
+from console.jobs.models import ErroredState
+from console.jobs.source_access import source_access
+from console.vault import SEALED_FIELDS, SealedField
+from runner.protocol import JobStatus, JobType
+
+
+def join() -> None:
+    hooks.on_end(keep_outputs, types=[JobType.DEPLOY], statuses=[JobStatus.SUCCESS])
+    hooks.on_end(mark_destroyed, types=[JobType.DESTROY], statuses=[JobStatus.SUCCESS])
+    hooks.claim_fields.append(source_access)
+    SEALED_FIELDS.append(
+        SealedField(ErroredState, "sealed_body", lambda state: errored_state_context(state.attempt_id))
+    )
