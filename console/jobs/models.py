@@ -41,9 +41,6 @@ class Job(models.Model):
     identity = models.ForeignKey(
         "identities.CloudIdentity", null=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
     )
-    subject_runner = models.ForeignKey(
-        "runners.Runner", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
     plan = models.ForeignKey(
         "plans.Plan", null=True, on_delete=models.PROTECT, related_name="deploys", db_index=False
     )
