@@ -19,59 +19,10 @@ from django_htmx.middleware import HtmxDetails
 
 from console.accounts.models import Membership, Organization, Role, User
 from console.errors import Forbidden, SlipwayError
+from console.pages.rail import RAIL, Place, place_of
 from runner import __version__
 
 THEMES = ("light", "dark")
-
-#: Which place of the rail a page belongs to.
-PLACES = {
-    "dashboard": "dashboard",
-    "start": "dashboard",
-    "specs": "specs",
-    "spec": "specs",
-    "spec-destroy": "specs",
-    "spec-new": "specs",
-    "spec-source": "specs",
-    "spec-variables": "specs",
-    "spec-variable": "specs",
-    "spec-variable-add": "specs",
-    "spec-revisions": "specs",
-    "spec-comparison": "specs",
-    "spec-settings": "specs",
-    "spec-archive": "specs",
-    "spec-plans": "specs",
-    "output-reveal": "specs",
-    "variable-sets": "specs",
-    "variable-set": "specs",
-    "set-variable": "specs",
-    "blueprints": "specs",
-    "plan": "specs",
-    "plan-apply": "specs",
-    "jobs": "jobs",
-    "job": "specs",
-    "runners": "runners",
-    "runner-add": "runners",
-    "runner-waiting": "runners",
-    "audit": "audit",
-    "settings": "settings",
-    "members": "settings",
-    "tokens": "settings",
-    "identities": "identities",
-    "identity": "identities",
-    "identity-connect": "identities",
-    "identity-setup": "identities",
-    "identity-change": "identities",
-    "identity-delete": "identities",
-    "identity-resources": "identities",
-    "states": "state",
-    "states-backend": "state",
-    "state": "state",
-    "state-backend": "state",
-    "state-version": "state",
-    "state-compare": "state",
-    "state-unlock": "state",
-    "state-roll-back": "state",
-}
 
 
 class HtmxRequest(HttpRequest):
@@ -188,8 +139,12 @@ class Shell:
 
     @property
     def place(self) -> str:
-        match = self._request.resolver_match
-        return PLACES.get(match.url_name or "", "") if match else ""
+        """The place of the rail that this page belongs to."""
+        return place_of(self._request.resolver_match)
+
+    @property
+    def rail(self) -> list[Place]:
+        return [place for place in RAIL if self.may_administer or not place.admins_only]
 
     @property
     def server_time(self) -> str:
