@@ -21,7 +21,7 @@ from console.installation import require_database
 from console.refusal import Refused
 from console.up import free_address
 from runner import __version__
-from runner.terraform_binary import TerraformMissing, find_terraform
+from runner.terraform.binary import TerraformMissing, find_terraform
 
 #: A fresh database takes 50 MB; below this, a busy day fills the disk.
 SCARCE_DISK_BYTES = 2 * 1024**3

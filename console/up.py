@@ -31,7 +31,7 @@ from console.installation import (
 from console.refusal import Refused
 from console.supervisor import Service, Signals, Supervisor, set_aside_large_logs
 from runner import __version__
-from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.terraform.binary import TerraformBinary, TerraformMissing, find_terraform
 
 if TYPE_CHECKING:
     from console.firstrun import FirstRun
