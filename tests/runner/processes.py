@@ -128,14 +128,15 @@ def spawn_runner(
     arguments: Sequence[str] = (),
     environ: Mapping[str, str],
     through: Sequence[str] = (),
+    tree: Path = ROOT,
 ) -> RunnerProcess:
-    """Start a runner, `through` a command that does something for it and then becomes it."""
+    """Start the runner of a tree, `through` a command that does something for it and then becomes it."""
     command = [*through, sys.executable, "-m", "runner.main", "start", "--console", console_url]
     base = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error"}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--data-dir", str(data_dir), *arguments],
-            cwd=ROOT, env=base | dict(environ), stdout=output, stderr=output,
+            cwd=tree, env=base | dict(environ), stdout=output, stderr=output,
         )  # fmt: skip
     return RunnerProcess(process, data_dir, log)
 
