@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import httpx
 
-from runner.terraform_binary import TerraformMissing, find_terraform
+from runner.terraform.binary import TerraformMissing, find_terraform
 
 SOURCES = ("s3", "gcs", "azurerm", "pg", "local")
 TOKEN = "SLIPWAY_TOKEN"  # noqa: S105  the variable's name

@@ -20,7 +20,6 @@ __all__ = ["background", "console", "ended_connections", "ours", "programs", "th
 #: on several cores there is then always something short left for whoever is idle.
 LONG = (
     "chaos",
-    "clouds",
     "journeys",
     "console/state",
     "console/pages",

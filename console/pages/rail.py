@@ -31,8 +31,8 @@ RAIL = (
     Place("settings", "Settings", "settings", words=("settings",)),
 )
 
-#: Pages that belong elsewhere than their address says: a job is read as a part of its Spec, and a Spec's state
-#: among the states.
+#: Pages that belong elsewhere than their address says: a job is read as part of its Spec, and a Spec's
+#: state among the states.
 BELOW = {"jobs/<int:number>/": "specs", "specs/<slug:spec>/state/": "state"}
 
 

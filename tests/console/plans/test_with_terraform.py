@@ -15,11 +15,11 @@ from console.state.lost import queue_refresh_only_plan
 from runner.protocol import JobType
 from specs.models import Spec
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.console.plans.review import Person, fresh_plan, protect
 from tests.people import Tenant, fresh
 from tests.runner.installation import messages, new_project, revise, wait_for_end
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 
