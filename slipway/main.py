@@ -10,8 +10,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from cli.state import add_state
 from runner import __version__
+from slipway.state import add_state
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -137,7 +137,3 @@ def _say(text: str) -> None:
 def _refuse(text: str) -> int:
     print(f"slipway: {text}", file=sys.stderr)  # noqa: T201
     return EXIT_REFUSED
-
-
-if __name__ == "__main__":
-    sys.exit(main())
