@@ -1,10 +1,8 @@
-"""The commands run this tree, and the requirement files can be shared."""
+"""The requirement files can be shared, and know every dependency that is declared."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -13,14 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 REQUIREMENTS = sorted((ROOT / "deploy" / "requirements").glob("*.txt"))
-
-
-@pytest.mark.parametrize("package", ["cli", "console", "runner", "specs"])
-def test_no_other_distribution_hides_a_package_of_ours(package: str, tmp_path: Path) -> None:
-    """Asked from elsewhere: the current folder would win, and prove nothing."""
-    command = [sys.executable, "-c", f"import {package}; print({package}.__file__)"]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == str(ROOT / package / "__init__.py")
 
 
 @pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: file.name)

@@ -1,7 +1,7 @@
-"""`slipway`: parses the command line and hands each command to the code that owns it.
+"""`slipway`: parses the command line and calls the code that owns each command.
 
-The console's code is imported inside the commands: the base install is the runner alone, and it must be able
-to say what is missing.
+Commands import the console inside their functions: the base install is the runner alone, and a command must
+be able to say there that the console is missing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from cli.state import add_state
 from runner import __version__
+from slipway.state import add_state
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    options = _build_parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{error.name} is not installed. Install the console: pip install 'slipway[console]'")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slipway", description="A self-hosted control plane for Terraform.")
     commands = parser.add_subparsers(metavar="command", required=True)
     _add_up(commands)
@@ -38,51 +38,53 @@ def _parser() -> argparse.ArgumentParser:
     _add_reset_password(commands)
     add_state(commands)
     version = commands.add_parser("version", help="print the version")
-    version.set_defaults(command=_version)
+    version.set_defaults(command=_print_version)
     return parser
 
 
 def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     up = commands.add_parser("up", help="run everything on this machine")
-    _add_place(up)
-    up.add_argument(
-        "--with-parent", action="store_true", help="stop when the process that started this one ends"
-    )
+    _add_address(up)
+    _add_data_dir(up)
+    up.add_argument("--with-parent", action="store_true", help="stop when the parent process ends")
     up.set_defaults(command=_up)
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="say what is missing or wrong, and the remedy")
-    _add_place(doctor)
+    doctor = commands.add_parser("doctor", help="check this machine, and say how to fix what is wrong")
+    _add_address(doctor)
+    _add_data_dir(doctor)
     doctor.set_defaults(command=_doctor)
 
 
 def _add_reset_password(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    reset = commands.add_parser("reset-password", help="give a person a new generated password")
-    reset.add_argument("--username", default="admin", help="whose (default: %(default)s)")
+    reset = commands.add_parser("reset-password", help="generate a new password for an account")
+    reset.add_argument("--username", default="admin", help="the account (default: %(default)s)")
     _add_data_dir(reset)
     reset.set_defaults(command=_reset_password)
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", default=8000, type=_port, help="on which port; 0 takes a free one (default: %(default)s)"
+        "--port",
+        default=8000,
+        type=_parse_port,
+        help="port to listen on; 0 takes a free one (default: %(default)s)",
     )
-    _add_data_dir(parser)
 
 
 def _add_data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir",
-        help="where everything is kept (default: $SLIPWAY_DATA_DIR, else /var/lib/slipway for root "
+        help="the data directory (default: $SLIPWAY_DATA_DIR, else /var/lib/slipway for root "
         "and ~/.local/share/slipway for others)",
     )
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: say a number from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to 65535")
     return int(text)
 
 
@@ -125,7 +127,7 @@ def _reset_password(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _version(_: argparse.Namespace) -> int:
+def _print_version(_: argparse.Namespace) -> int:
     _say(f"slipway {__version__}")
     return EXIT_OK
 
@@ -137,7 +139,3 @@ def _say(text: str) -> None:
 def _refuse(text: str) -> int:
     print(f"slipway: {text}", file=sys.stderr)  # noqa: T201
     return EXIT_REFUSED
-
-
-if __name__ == "__main__":
-    sys.exit(main())
