@@ -1,4 +1,4 @@
-"""What every page stands on: who is signed in, the frame around the page, and how a form is answered."""
+"""The base of every page: who is signed in, the frame around the page, and how a form is answered."""
 
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -72,7 +72,7 @@ def action(view: Callable[..., str]) -> Page:
 
 
 def is_fragment(request: HtmxRequest) -> bool:
-    """Whether htmx asked for a part of the page. A boosted link asks for a whole one."""
+    """Return true if htmx asked for a part of the page. A boosted link asks for a whole one."""
     return bool(request.htmx) and not request.htmx.boosted
 
 
@@ -117,8 +117,8 @@ class Shell:
         """The membership in the organization that the address names, else the first."""
         match = self._request.resolver_match
         slug = match.kwargs.get("org") if match else None
-        named = [membership for membership in self.memberships if membership.organization.slug == slug]
-        return next(iter(named or self.memberships), None)
+        matching = [membership for membership in self.memberships if membership.organization.slug == slug]
+        return next(iter(matching or self.memberships), None)
 
     @property
     def organization(self) -> Organization | None:
@@ -134,8 +134,8 @@ class Shell:
 
     @property
     def theme(self) -> str:
-        chosen = self._request.COOKIES.get("slipway_theme", "")
-        return chosen if chosen in THEMES else ""
+        theme = self._request.COOKIES.get("slipway_theme", "")
+        return theme if theme in THEMES else ""
 
     @property
     def place(self) -> str:

@@ -33,7 +33,7 @@ RAIL = (
 
 #: Pages that belong elsewhere than their address says: a job is read as part of its Spec, and a Spec's
 #: state among the states.
-BELOW = {"jobs/<int:number>/": "specs", "specs/<slug:spec>/state/": "state"}
+BELOW = {"jobs/<int:number>/": "specs", "specs/<slug:spec_slug>/state/": "state"}
 
 
 def place_of(match: ResolverMatch | None) -> str:

@@ -8,7 +8,7 @@ from django.urls import URLPattern, get_resolver
 from console.pages.rail import ORGANIZATION
 
 PAGES = Path("console/pages")
-SPEC = "specs/<slug:spec>/"
+SPEC = "specs/<slug:spec_slug>/"
 #: Addresses that share the file of another one.
 SHARED = {
     "": "frame",

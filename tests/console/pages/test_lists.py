@@ -16,7 +16,7 @@ from console.pages.selectors import specs as spec_list
 from console.runners.models import RegistrationToken, Runner
 from runner.protocol import to_wire
 from specs.models import Spec
-from tests.console.pages.furnished import furnish, pages_of
+from tests.console.pages.sample_organization import create_sample, pages_of
 from tests.console.pages.test_roles import client_of
 from tests.console.plans.review import write_state
 from tests.console_app import Console
@@ -257,7 +257,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202egnp.ex
 
 
 def test_a_hostile_name_is_text_on_every_page(console: Console, ours: Tenant) -> None:
-    made = furnish(console, ours, name=HOSTILE)
+    made = create_sample(console, ours, name=HOSTILE)
     client = client_of(ours.admin)
     shown_on = 0
     for page in pages_of(made):
@@ -280,7 +280,7 @@ def test_an_error_page_has_an_id_that_is_in_the_log(
     def break_down(*_: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("console.pages.dashboard.guide_of", break_down)
+    monkeypatch.setattr("console.pages.start.guide_of", break_down)
     client = client_of(ours.viewer)
     client.raise_request_exception = False
     for path, status, title in (

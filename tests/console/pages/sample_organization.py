@@ -28,7 +28,7 @@ from tests.plans_made import a_plan
 
 
 @dataclass(frozen=True)
-class Furnished:
+class Sample:
     """Everything that addresses name."""
 
     tenant: Tenant
@@ -48,7 +48,7 @@ class Furnished:
     saved: SavedFilter
 
 
-def furnish(console: Console, tenant: Tenant, *, name: str = "network") -> Furnished:
+def create_sample(console: Console, tenant: Tenant, *, name: str = "network") -> Sample:
     """Make one of everything; `name` is what people called it."""
     spec = tenant.spec
     Spec.objects.filter(pk=spec.pk).update(
@@ -70,7 +70,7 @@ def furnish(console: Console, tenant: Tenant, *, name: str = "network") -> Furni
     registration, _ = offer_registration(
         organization=tenant.organization, pool=tenant.pool, created_by=tenant.admin
     )
-    return Furnished(
+    return Sample(
         tenant=tenant,
         spec=spec,
         plan=plan,
@@ -147,7 +147,7 @@ class Page:
         return self.data is not None
 
 
-def pages_of(made: Furnished) -> list[Page]:
+def pages_of(made: Sample) -> list[Page]:
     """Every address of the console that people open, by the least role that may."""
     org = f"/{made.tenant.organization.slug}"
     spec, plan = f"{org}/specs/{made.spec.slug}", f"{org}/specs/{made.spec.slug}/plans/{made.plan.number}"
@@ -217,7 +217,7 @@ def pages_of(made: Furnished) -> list[Page]:
     ]
 
 
-def actions_of(made: Furnished) -> list[Page]:
+def actions_of(made: Sample) -> list[Page]:
     """Every form of the console, by the least role that may send it."""
     org = f"/{made.tenant.organization.slug}"
     spec, plan = f"{org}/specs/{made.spec.slug}", f"{org}/specs/{made.spec.slug}/plans/{made.plan.number}"
