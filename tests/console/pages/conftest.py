@@ -1,4 +1,4 @@
-"""Fixtures: one sample_organization organization for a whole file, whose tests leave nothing behind."""
+"""Fixtures: one sample organization for a whole file, whose tests leave nothing behind."""
 
 from __future__ import annotations
 
