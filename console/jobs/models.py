@@ -139,6 +139,12 @@ class Job(models.Model):
         """The row of the job's type, for templates too: `job.kind.changes_infrastructure`."""
         return kind_of(self.type)
 
+    @property
+    def may_have_changed_a_part(self) -> bool:
+        """An attempt began to change infrastructure and did not finish: a person looks at what is left."""
+        ended_early = self.status in (JobStatus.FAILED, JobStatus.CANCELLED)
+        return self.kind.changes_infrastructure and self.claimed_at is not None and ended_early
+
 
 class JobClaim(models.Model):
     """The lease of the attempt that holds the job now. Heartbeats and log offsets write only here.

@@ -18,6 +18,7 @@ from runner.protocol import Claim, JobType
 from tests.console.jobs.test_errored_states import STATE, upload
 from tests.console.plans.review import Person, revise
 from tests.console_app import Console, RunnerClient, line
+from tests.page_source import source_of
 from tests.people import Tenant, fresh
 from tests.plans_made import a_plan
 
@@ -33,7 +34,7 @@ def page_of(user: User, job: Job, part: str = "job", **more: Any) -> str:
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     answer = client.get(reverse(part, args=[job.organization.slug, job.number]), **more)
     assert answer.status_code == 200, answer.content
-    return html.unescape(answer.content.decode())
+    return html.unescape(source_of(answer))
 
 
 @pytest.fixture

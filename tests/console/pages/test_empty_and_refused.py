@@ -18,7 +18,7 @@ from console.state.services import import_state
 from specs.models import VariableSet
 from specs.sets import save_variable_set
 from specs.variables import empty
-from tests.console.pages.furnished import Furnished
+from tests.console.pages.sample_organization import Sample
 from tests.console.plans.review import revise, state
 from tests.console_app import Background, Console
 from tests.console_process import Server, database_url
@@ -45,7 +45,7 @@ class Young:
 
 
 @pytest.fixture(scope="module")
-def young(made: Furnished, background: Background) -> Young:
+def young(made: Sample, background: Background) -> Young:
     tenant = make_tenant("young")
     make_tenant("bare")
     cancelled = cancel_job(job=tenant.request(spec=tenant.new_spec("hasty")), requested_by=tenant.operator)
@@ -66,8 +66,8 @@ def young(made: Furnished, background: Background) -> Young:
 
 
 @pytest.fixture(scope="module")
-def stale(made: Furnished) -> Furnished:
-    """The furnished organization, whose Spec has changed since its plan; nothing is queued there."""
+def stale(made: Sample) -> Sample:
+    """The sample organization, whose Spec has changed since its plan; nothing is queued there."""
     cancel_job(job=made.queued, requested_by=made.tenant.operator)
     revise(made.spec, variables={"name": "quay"})
     made.tenant.admin.set_password(PASSWORD)
@@ -76,7 +76,7 @@ def stale(made: Furnished) -> Furnished:
 
 
 @pytest.fixture(scope="module")
-def sessions(stale: Furnished, young: Young, server: Server) -> dict[str, Cookie]:
+def sessions(stale: Sample, young: Young, server: Server) -> dict[str, Cookie]:
     """By name; all of them made before there is a browser."""
     nobody = User.objects.create_user("nobody", password=PASSWORD)
     for tenant in (stale.tenant, young.tenant):
@@ -298,7 +298,7 @@ def test_a_file_that_is_no_state_is_refused_and_one_that_is_becomes_a_version(
 
 
 def test_a_stale_plan_says_what_changed_and_is_planned_again_and_only_once(
-    browser: Browser, server: Server, sessions: dict[str, Cookie], stale: Furnished
+    browser: Browser, server: Server, sessions: dict[str, Cookie], stale: Sample
 ) -> None:
     context = opened(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()

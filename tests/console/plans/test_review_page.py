@@ -17,6 +17,7 @@ from console.plans.review import PAGE_ROWS
 from runner.protocol import JobType
 from tests.console.plans.review import Person, document, plan_made_by, resource, revise, set_guard
 from tests.console_app import Console
+from tests.page_source import source_of
 from tests.people import Tenant
 from tests.plans_made import a_plan
 
@@ -33,7 +34,7 @@ class Reader:
         headers = {"HX-Request": "true"} if part else {}
         answer = self._client.get(f"{address}?{query}", headers=headers)
         assert answer.status_code == 200
-        return answer.content.decode()
+        return source_of(answer)
 
     def raw(self, plan: Plan) -> str:
         address = reverse("plan-raw", args=[plan.organization.slug, plan.spec.slug, plan.number])
