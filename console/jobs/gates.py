@@ -9,32 +9,15 @@ A closed gate is refused with the sentence that says which job or person can ope
 """
 
 from datetime import timedelta
-from typing import Any
 
 from django.utils import timezone
 
-from console.errors import BadInput, GateClosed
+from console.errors import GateClosed
 from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
 from console.jobs.types import kind_of
 from runner.protocol import JobType
 from specs.models import Spec
-
-KINDS = ("job_success", "approval")
-
-
-def validate_gates(gates: Any) -> list[dict[str, Any]]:
-    """The gates as they may be stored on a spec, or a refusal that names the entry."""
-    if not isinstance(gates, list):
-        raise BadInput("gates: expected a list")
-    for index, gate in enumerate(gates):
-        if not isinstance(gate, dict) or gate.get("kind") not in KINDS:
-            raise BadInput(f"gates[{index}].kind: expected one of {', '.join(KINDS)}")
-        if gate["kind"] == "job_success" and gate.get("job_type") not in list(JobType):
-            raise BadInput(f"gates[{index}].job_type: expected a job type, such as CONNECTION_TEST")
-        _positive(gate, index, "max_age_days")
-        _positive(gate, index, "count")
-    return gates
 
 
 def require_gates_open(*, spec: Spec, type: JobType) -> None:
@@ -88,9 +71,3 @@ def _closed(spec: Spec, type: JobType, snapshot_hash: str | None, max_age_days: 
     lately = f" in the last {max_age_days} days" if max_age_days is not None else ""
     same = " of this configuration" if snapshot_hash is not None else ""
     return f"{spec.name} needs a successful {type}{same}{lately}. Run {type}, then ask again."
-
-
-def _positive(gate: dict[str, Any], index: int, name: str) -> None:
-    value = gate.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise BadInput(f"gates[{index}].{name}: expected a whole number from 1")
