@@ -192,6 +192,6 @@ def test_every_problem_has_the_same_members(viewer: Http) -> None:
         "type": "urn:slipway:problem:not_found",
         "title": "Not found",
         "status": 404,
-        "detail": "There is nothing here, or nothing that you may see.",
+        "detail": "There is nothing here, or you do not have access to it.",
         "code": "not_found",
     }
