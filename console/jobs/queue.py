@@ -20,10 +20,10 @@ from console.prepared_statements import fetch_one
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a runner says it holds. All of it is checked: a claim is of no use to another runner.
+    """The claim that a runner says it holds. All of it is checked: a claim is of no use to another runner.
 
-    `credential` is the digest of what it showed, when nobody has looked at that for this request: then the
-    statement does.
+    `credential` is the digest of the runner's credential where this request has not verified it yet: then the
+    statement does, by `VERIFIED`. See `console/runners/recognition.py`.
     """
 
     job_id: UUID
@@ -40,8 +40,8 @@ class Held:
         }
 
 
-#: The credential that the runner shows is still its own; or there is none to look at.
-VOUCHED = """(%(credential)s::text IS NULL OR EXISTS (
+#: The runner's credential still stands; or it was verified before, and there is none to verify.
+VERIFIED = """(%(credential)s::text IS NULL OR EXISTS (
     SELECT FROM runners_runnercredential AS shown
     WHERE shown.credential_sha256 = %(credential)s AND shown.runner_id = %(runner)s
       AND shown.revoked_at IS NULL AND (shown.expires_at IS NULL OR shown.expires_at > now())))"""
@@ -190,7 +190,7 @@ CLAIM = f"""
 WITH repeated AS (
     SELECT claim_id, job.*
     FROM jobs_jobclaim JOIN jobs_job AS job ON job.id = job_id
-    WHERE runner_id = %(runner)s AND claim_key = %(key)s AND {VOUCHED}
+    WHERE runner_id = %(runner)s AND claim_key = %(key)s AND {VERIFIED}
 ),
 picked AS (
     SELECT candidate.id
@@ -203,7 +203,7 @@ picked AS (
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) AS candidate
-    WHERE {VOUCHED}
+    WHERE {VERIFIED}
       AND EXISTS (SELECT FROM runners_runner_pools WHERE runner_id = %(runner)s AND pool_id = pool.id)
       AND NOT EXISTS (SELECT FROM repeated)
       AND NOT EXISTS (SELECT FROM accounts_installation WHERE draining_since IS NOT NULL)
@@ -310,7 +310,7 @@ WITH started AS (
     WHERE jobs_job.id = %(job)s AND jobs_job.status = 'CLAIMED'
       AND jobs_job.type <> ALL(%(except)s::text::text[])
       AND held.job_id = %(job)s AND held.claim_id = %(claim)s AND held.runner_id = %(runner)s
-      AND jobs_job.attempt_count = attempt.number AND {VOUCHED}
+      AND jobs_job.attempt_count = attempt.number AND {VERIFIED}
     RETURNING jobs_job.organization_id
 ),
 audited AS (
@@ -342,7 +342,7 @@ SET heartbeat_at = now(), expires_at = now() + make_interval(secs => %(lease)s)
 FROM jobs_job AS job, runners_runner AS runner, accounts_organization AS organization
 WHERE held.job_id = %(job)s AND held.claim_id = %(claim)s AND held.runner_id = %(runner)s
   AND job.id = held.job_id AND runner.id = held.runner_id AND organization.id = job.organization_id
-  AND {VOUCHED}
+  AND {VERIFIED}
 RETURNING
     CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.cancel_reason END,
     runner.draining_since IS NOT NULL OR organization.draining_since IS NOT NULL
@@ -376,7 +376,7 @@ WITH ended AS (
         FOR UPDATE OF job
     ) AS locked
     WHERE held.job_id = locked.id AND held.claim_id = %(claim)s
-      AND (%(runner)s::uuid IS NULL OR (held.runner_id = %(runner)s AND held.job_id = %(job)s AND {VOUCHED}))
+      AND (%(runner)s::uuid IS NULL OR (held.runner_id = %(runner)s AND held.job_id = %(job)s AND {VERIFIED}))
       AND (%(silent)s::float IS NULL OR held.expires_at < now()
            OR GREATEST(held.heartbeat_at, held.log_at) < now() - make_interval(secs => %(silent)s))
     RETURNING held.job_id, held.log_next_seq, held.log_bytes, held.log_chain
@@ -526,7 +526,7 @@ WITH advanced AS (
                          ELSE encode(sha256(decode(log_chain, 'hex') || %(digest)s), 'hex') END,
         log_at = now()
     WHERE job_id = %(job)s AND claim_id = %(claim)s AND runner_id = %(runner)s
-      AND log_next_seq = %(first)s AND log_bytes <= %(limit)s AND {VOUCHED}
+      AND log_next_seq = %(first)s AND log_bytes <= %(limit)s AND {VERIFIED}
     RETURNING job_id, log_bytes
 ),
 stored AS (

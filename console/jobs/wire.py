@@ -16,7 +16,7 @@ from console.jobs.queue import Held
 from console.live import topics
 from console.live.listener import listener
 from console.live.threads import in_thread
-from console.runners.recognition import as_runner, recognized, remembered
+from console.runners.recognition import as_runner, recall_runner, verify_runner
 from console.runners.requests import bearer, message, method
 from console.runners.services import KnownRunner, pools_to_serve, recognize
 from runner.protocol import (
@@ -93,10 +93,10 @@ async def _wait_for_claim(credential: str, runner: KnownRunner, body: ClaimReque
 
 def _recognize_and_claim(credential: str, body: ClaimRequest) -> tuple[KnownRunner, Claim | None]:
     """Each time that it looks: a runner that was revoked while it waited gets nothing."""
-    runner = remembered(credential)
+    runner = recall_runner(credential)
     if runner is not None and not body.pools and (claimed := attempts.claim_job(runner=runner, request=body)):
         return runner, claimed
-    known = recognized(credential)
+    known = verify_runner(credential)
     if body.pools:
         known = replace(known, pool_ids=pools_to_serve(runner_id=known.id, names=body.pools))
     elif runner is not None and runner.pool_ids == known.pool_ids:
