@@ -20,12 +20,12 @@ from console.accounts.authentication import person
 from console.audit.models import AuditEvent
 from console.errors import BadInput
 from console.jobs import access, selectors, services
-from console.jobs.depth import pool_depths
 from console.jobs.errored_states import errored_states_of, open_errored_state
 from console.jobs.log import selectors as log_selectors
 from console.jobs.log.selectors import LEVEL_BITS
 from console.jobs.log.stream import plain_text, stream_log
 from console.jobs.models import Job
+from console.jobs.queue_depth import pool_depths
 from console.jobs.serializers import (
     AttemptSerializer,
     ErroredStateSerializer,

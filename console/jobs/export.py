@@ -20,7 +20,7 @@ from console.jobs.serializers import (
 MAX_EVENTS = 10_000
 
 
-def exported(job: Job) -> bytes:
+def export_job(job: Job) -> bytes:
     """What the API says about the job in several answers, as one."""
     attempts = attempts_of(job)
     document: dict[str, Any] = {

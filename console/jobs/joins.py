@@ -2,15 +2,15 @@
 
 from console.jobs import hooks
 from console.jobs.errored_states import errored_state_context
-from console.jobs.finalization import keep_outputs, mark_destroyed
 from console.jobs.models import ErroredState
 from console.jobs.source_access import source_access
+from console.jobs.spec_updates import mark_destroyed, store_outputs
 from console.vault import SEALED_FIELDS, SealedField
 from runner.protocol import JobStatus, JobType
 
 
 def join() -> None:
-    hooks.on_end(keep_outputs, types=[JobType.DEPLOY], statuses=[JobStatus.SUCCESS])
+    hooks.on_end(store_outputs, types=[JobType.DEPLOY], statuses=[JobStatus.SUCCESS])
     hooks.on_end(mark_destroyed, types=[JobType.DESTROY], statuses=[JobStatus.SUCCESS])
     hooks.claim_fields.append(source_access)
     SEALED_FIELDS.append(

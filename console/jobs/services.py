@@ -23,7 +23,7 @@ from console.errors import (
     JobFinal,
     SpecArchived,
 )
-from console.jobs import hooks, purpose, queue
+from console.jobs import hooks, intent, queue
 from console.jobs.announce import announce
 from console.jobs.ending import cancel_queued, end
 from console.jobs.gates import require_gates_open
@@ -94,7 +94,7 @@ def request_job(
         newest = current_revision(spec)
         snapshot, revision = current_document(spec, newest), newest.number
     request_sha256 = _request_digest(
-        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, meant=purpose.purpose_of(snapshot)
+        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, meant=intent.intent_of(snapshot)
     )
     repeated = _repeated(spec.organization_id, idempotency_key, request_sha256)
     if repeated is not None:
@@ -241,8 +241,8 @@ def _snapshot_to_plan(
 ) -> dict[str, Any]:
     document = current_document(spec, revision)
     if only_to_look_at:
-        return purpose.to_look_at(document, revision=revision.number)
-    return purpose.to_destroy(document) if destroy else document
+        return intent.as_speculative(document, revision=revision.number)
+    return intent.as_destroy(document) if destroy else document
 
 
 def _request_digest(

@@ -15,7 +15,7 @@ from console.identities.job_credentials import credentials_of
 from console.inputs import whole_number
 from console.jobs import access, services
 from console.jobs.errored_states import errored_states_of, open_errored_state
-from console.jobs.export import exported
+from console.jobs.export import export_job
 from console.jobs.log.selectors import last_log_seq, log_completeness, log_text
 from console.jobs.log.stream import plain_text
 from console.jobs.models import Job
@@ -107,7 +107,7 @@ def header(request: PageRequest, org: str, number: int) -> HttpResponse:
 def export(request: PageRequest, org: str, number: int) -> HttpResponse:
     """Everything that is known about the job, but for its log, which has an address of its own."""
     job = access.job_to_view(request.user, org, number)
-    answer = HttpResponse(exported(job), content_type="application/json")
+    answer = HttpResponse(export_job(job), content_type="application/json")
     answer["Content-Disposition"] = f'attachment; filename="{org}-job-{number}.json"'
     return answer
 

@@ -25,9 +25,9 @@ from console.errors import (
 )
 from console.inputs import without_nul
 from console.jobs.hooks import JobEnd
+from console.jobs.intent import is_destroy, is_speculative
 from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
-from console.jobs.purpose import is_destroy, is_speculative
 from console.jobs.services import request_job, require_requestable
 from console.live import topics
 from console.live.publish import publish_on_commit

@@ -4,8 +4,8 @@ import logging
 from uuid import UUID
 
 from console.errors import SlipwayError
+from console.jobs.intent import as_refresh_only
 from console.jobs.models import Attempt, Job, JobClaim
-from console.jobs.purpose import to_refresh
 from console.jobs.services import request_job
 from console.state.locks import attempt_of, release_abandoned
 from console.state.models import StateLock, StateVersion
@@ -76,7 +76,7 @@ def queue_refresh_only_plan(interrupted: Job) -> Job | None:
             spec=interrupted.spec,
             type=JobType.PLAN,
             requested_by=None,
-            snapshot=to_refresh(interrupted.config_snapshot),
+            snapshot=as_refresh_only(interrupted.config_snapshot),
             revision=interrupted.revision,
         )
     except SlipwayError as error:

@@ -68,7 +68,7 @@ def test_the_same_key_for_another_request_is_refused(operator: Http, ours: Tenan
     assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch")
     answer = ask(operator, ours, key="one", destroy="true")
     assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch"), (
-        "a plan for another purpose"
+        "a plan with another intent"
     )
     assert Job.objects.count() == 1
 

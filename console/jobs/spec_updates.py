@@ -4,7 +4,7 @@ from console.jobs.hooks import JobEnd
 from specs.services import record_deploy, record_destroy
 
 
-def keep_outputs(end: JobEnd) -> None:
+def store_outputs(end: JobEnd) -> None:
     """Store the outputs of a DEPLOY on its Spec; the values of sensitive ones are never in the result."""
     outputs = end.result.get("outputs")
     if end.job.spec is not None:
