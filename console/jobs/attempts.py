@@ -1,4 +1,4 @@
-"""What runners do to jobs: claim them, keep them alive, report their end."""
+"""A runner's requests about jobs: claim one, keep it alive, report its end."""
 
 import hashlib
 import logging
@@ -53,12 +53,10 @@ from specs.variables import reveal
 
 #: The first retry waits about this long, each later one twice as long as the one before.
 RETRY_BASE_SECONDS = 5.0
-
-
 RETRY_MAX_SECONDS = 300.0
 
 
-#: What the job's column holds.
+#: The length of the job's column.
 MAX_ERROR_CODE_CHARS = 60
 
 
@@ -73,7 +71,7 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
     try:
         held = _claim(runner, request)
     except IntegrityError:
-        # The same request was answered twice at once, and the other one made the claim: now it is there.
+        # The same request came twice at once, and the other one made the claim, which is committed by now.
         held = _claim(runner, request)
     if held is None:
         return None
@@ -84,7 +82,7 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
         _refuse(held, refusal)
         return None
     except ValueError:
-        # It would fail in the hands of every runner, and stand in the way of all jobs behind it.
+        # It would fail on every runner, and block all jobs behind it.
         logger.exception("job %s cannot be handed out", held.id)
         _refuse(held, SnapshotUnreadable())
         return None
@@ -104,7 +102,7 @@ def _refuse(held: queue.Claimed, refusal: SlipwayError) -> None:
 
 
 def start_attempt(*, held: Held) -> None:
-    """CLAIMED → PROCESSING. A repeat is accepted and changes nothing."""
+    """Move a job from CLAIMED to PROCESSING. A repeat is accepted and changes nothing."""
     organization_id = queue.start(held=held, except_types=hooks.types_with_start_hooks())
     if organization_id is None:
         require_verified(held.credential)
@@ -124,13 +122,13 @@ def heartbeat(*, held: Held) -> HeartbeatAnswer:
 
 
 def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> JobStatus:
-    """Take an attempt's one final report, and move the job as the tables say."""
+    """Accept an attempt's one final report, and move the job as the tables of `lifecycle` say."""
     _require_storable(report)
     sensitive, report = report.sensitive_outputs or {}, _without_secrets(report)
     digest = _digest(report)
     moved = None
     for _ in range(2):
-        # Somebody may ask the job to stop after it was read: then the second time it is not queued again.
+        # A person may cancel the job after it was read; the second time it is not queued again.
         ending, delay = _ending(held, report)
         moved = end(
             claim_id=held.claim_id,
@@ -145,7 +143,7 @@ def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> 
             break
     if moved is None:
         require_verified(held.credential)
-        return _why_not_moved(held, digest, report)
+        return _explain_no_move(held, digest, report)
     forget_secrets(held.claim_id)
     return JobStatus(moved.status)
 
@@ -208,9 +206,9 @@ def _claim_fields(job: Job, claim_id: UUID) -> dict[str, Any]:
 
 
 def _claimed_job(held: queue.Claimed, snapshot: dict[str, Any]) -> Job:
-    """What a claim tells of its job; everything else is deferred, and read when a hook asks for it.
+    """Make the job from the columns of its claim; a hook that reads another column loads it.
 
-    Not by `Job.from_db`, which looks at each of the model's fields, at each claim.
+    `Job.from_db` would go through each of the model's fields, at each claim.
     """
     job = Job.__new__(Job)
     job._state = ModelState()
@@ -229,7 +227,7 @@ def _claimed_job(held: queue.Claimed, snapshot: dict[str, Any]) -> Job:
 
 
 def _start_with_hooks(held: Held) -> UUID | None:
-    """The organization of the job, or None when it runs already."""
+    """Return the job's organization, or None when the job is already PROCESSING."""
     with transaction.atomic():
         organization_id = queue.start(held=held)
         if organization_id is None:
@@ -251,7 +249,7 @@ def _ending(held: Held, report: StatusReport) -> tuple[Ending, float]:
     if report.status == SUCCESS:
         return _as_reported(report), 0.0
     require_verified(held.credential)
-    job = _held_jobs(held).defer("config_snapshot").first()
+    job = _jobs_held_by(held).defer("config_snapshot").first()
     if job is None:
         return _as_reported(report), 0.0  # the claim is gone, and the statement will say so
     if report.status == FAILED:
@@ -281,14 +279,14 @@ def _after_failure(job: Job, report: StatusReport) -> Ending:
 
 
 def _without_secrets(report: StatusReport) -> StatusReport:
-    """What may be stored of the report, and what its digest is of: nobody can try out values on it."""
+    """Return the report as it is stored and digested: without values, so that nobody can guess them."""
     result = {key: value for key, value in (report.result or {}).items() if key != "sensitive_outputs"}
     if isinstance(outputs := result.get("outputs"), dict):
-        result["outputs"] = {name: _output_to_show(output) for name, output in outputs.items()}
+        result["outputs"] = {name: _without_value(output) for name, output in outputs.items()}
     return replace(report, sensitive_outputs=None, result=None if report.result is None else result)
 
 
-def _output_to_show(output: Any) -> Any:
+def _without_value(output: Any) -> Any:
     if not isinstance(output, dict) or not output.get("sensitive"):
         return output
     return {key: value for key, value in output.items() if key != "value"}
@@ -318,8 +316,8 @@ def _digest(report: StatusReport) -> str:
     return hashlib.sha256(orjson.dumps(report, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _repeated_report(held: Held, digest: str) -> JobStatus:
-    """The claim is gone: the same report again gets the same answer, anything else is refused."""
+def _answer_repeat(held: Held, digest: str) -> JobStatus:
+    """Answer a report whose claim is gone: its repeat like the first time, any other is refused."""
     attempt = (
         Attempt.objects.select_related("job")
         .filter(pk=held.claim_id, job_id=held.job_id, runner_id=held.runner_id)
@@ -332,19 +330,19 @@ def _repeated_report(held: Held, digest: str) -> JobStatus:
     return JobStatus(attempt.job.status)
 
 
-def _why_not_moved(held: Held, digest: str, report: StatusReport) -> JobStatus:
-    status = _held_jobs(held).values_list("status", flat=True).first()
+def _explain_no_move(held: Held, digest: str, report: StatusReport) -> JobStatus:
+    status = _jobs_held_by(held).values_list("status", flat=True).first()
     if status == CLAIMED:
         raise MoveRefused(f"The job is CLAIMED and cannot become {report.status}. Report PROCESSING first.")
-    return _repeated_report(held, digest)
+    return _answer_repeat(held, digest)
 
 
-def _held_jobs(held: Held) -> QuerySet[Job]:
+def _jobs_held_by(held: Held) -> QuerySet[Job]:
     return Job.objects.filter(pk=held.job_id, claim__claim_id=held.claim_id, claim__runner_id=held.runner_id)
 
 
 def _status_if_held(held: Held) -> str:
-    status = _held_jobs(held).values_list("status", flat=True).first()
+    status = _jobs_held_by(held).values_list("status", flat=True).first()
     if status is None:
         raise StaleClaim
     return status

@@ -58,7 +58,7 @@ def end(
     if moved is not None:
         _announce(moved)
         if attempt.orphaned:
-            _tell_of_loss(claim_id)
+            _run_loss_hooks(claim_id)
     return moved
 
 
@@ -100,6 +100,6 @@ def _announce(moved: queue.Moved) -> None:
     )
 
 
-def _tell_of_loss(claim_id: UUID) -> None:
+def _run_loss_hooks(claim_id: UUID) -> None:
     for hook in hooks.on_attempt_lost:
         hook(claim_id)

@@ -17,7 +17,7 @@ from specs.models import Spec
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a job does not progress, in one sentence, and what a person can do about it."""
+    """The reason why a job does not progress, in one sentence, and the remedy."""
 
     reason: str
     remedy: str = ""

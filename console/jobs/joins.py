@@ -1,4 +1,4 @@
-"""What jobs themselves leave on their Spec, and the credential of a private source."""
+"""Where the jobs package uses its own hooks: updates of the Spec, and the token of a private source."""
 
 from console.jobs import hooks
 from console.jobs.errored_states import errored_state_context

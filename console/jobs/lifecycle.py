@@ -36,7 +36,7 @@ def is_final(status: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What an attempt's end does to its job: the move, whether it costs a retry, and what to tell people."""
+    """The effect of an attempt's end on its job: the move, its cost in retries, the message for people."""
 
     move: str
     costs_retry: bool = False
@@ -51,14 +51,14 @@ class Ending:
 CANCELLED_BY_PERSON = Ending("cancel", error_code="cancelled", error_message="Cancelled by a person.")
 TIMED_OUT = Ending("cancel", error_code="timeout_exceeded", error_message="Timeout exceeded.")
 
-#: What ends a job that was asked to stop, by the reason for asking. It is never tried again.
+#: The ending of a job that was asked to stop, by the reason. It is never tried again.
 STOPPED = {CancelReason.PERSON: CANCELLED_BY_PERSON, CancelReason.TIMEOUT: TIMED_OUT}
 
 
 def after_loss(
     *, type: str, status: str, retry_count: int, max_retries: int, cancel_reason: str, runner: str
 ) -> Ending:
-    """The lease ran out: what happens to the job."""
+    """Return the ending of a job whose lease ran out."""
     if cancel_reason:
         return STOPPED[CancelReason(cancel_reason)]
     if status == CLAIMED:
@@ -68,7 +68,7 @@ def after_loss(
             "fail",
             error_code="runner_lost",
             error_message=f"Runner {runner} was lost while {type} ran: infrastructure may have changed. "
-            "Look at the log and the state, then retry.",
+            "Check the log and the state, then retry.",
         )
     if retry_count < max_retries:
         return Ending("requeue", costs_retry=True)
@@ -87,7 +87,7 @@ def after_failure(
     error_code: str | None,
     error_message: str | None,
 ) -> Ending:
-    """The work reported an error: try again where that is safe and may help."""
+    """Return the ending of a job whose attempt failed: another try, where that is safe and may help."""
     if cancel_reason:
         return STOPPED[CancelReason(cancel_reason)]
     retryable = not fatal and not kind_of(type).changes_infrastructure

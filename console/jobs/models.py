@@ -21,8 +21,8 @@ class Job(models.Model):
     """One PLAN, DEPLOY, DESTROY … of a snapshot. The row is the queue.
 
     Every status change writes every index and evaluates every check, so there are no more of them than
-    something relies on: a foreign key has an index only where somebody looks through it, and only over rows
-    that have one; counters are kept by the queue's own statements.
+    a query relies on: a foreign key has an index only where a query uses it, and only over rows that have
+    one; counters are maintained by the queue's own statements.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -141,7 +141,7 @@ class Job(models.Model):
 
     @property
     def may_have_changed_a_part(self) -> bool:
-        """An attempt began to change infrastructure and did not finish: a person looks at what is left."""
+        """Return whether an attempt may have stopped part-way through a change; a person has to check."""
         ended_early = self.status in (JobStatus.FAILED, JobStatus.CANCELLED)
         return self.kind.changes_infrastructure and self.claimed_at is not None and ended_early
 
@@ -225,7 +225,7 @@ class Attempt(models.Model):
 
 
 class ErroredState(models.Model):
-    """A state that an attempt's Terraform could not save, kept with its job until a person has pushed it."""
+    """A state that an attempt's Terraform could not save, stored with its job for a person to push."""
 
     attempt = models.OneToOneField(
         Attempt, primary_key=True, on_delete=models.CASCADE, related_name="errored_state"

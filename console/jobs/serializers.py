@@ -1,4 +1,4 @@
-"""How jobs, attempts and events look in the API."""
+"""Jobs, attempts and events as the API returns them."""
 
 from typing import Any
 
@@ -27,9 +27,11 @@ class JobRequestSerializer(serializers.Serializer[Any]):
     confirmation = serializers.CharField(
         required=False, default="", help_text="DESTROY: the Spec's name, typed to confirm."
     )
-    destroy = serializers.BooleanField(default=False, help_text="PLAN: of a destroy, to be reviewed.")
+    destroy = serializers.BooleanField(default=False, help_text="PLAN: of a destroy, for review.")
     revision = serializers.IntegerField(
-        required=False, min_value=1, help_text="PLAN: of this revision, only to look at."
+        required=False,
+        min_value=1,
+        help_text="PLAN: a speculative plan of this revision; it cannot be applied.",
     )
 
 
@@ -43,7 +45,7 @@ class JobListQuerySerializer(serializers.Serializer[Any]):
 
 
 def _person() -> Any:
-    """Somebody by name; nobody where Slipway itself did it."""
+    """A person's username; null where Slipway itself acted."""
     return serializers.SlugRelatedField("username", read_only=True, allow_null=True)
 
 
@@ -53,7 +55,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     identity = serializers.PrimaryKeyRelatedField(read_only=True, allow_null=True)  # type: ignore[var-annotated]
     pool = serializers.SlugRelatedField("name", read_only=True)  # type: ignore[var-annotated]
     cancel_reason = serializers.CharField(
-        read_only=True, help_text="`person` or `timeout`; empty while nobody asked it to stop."
+        read_only=True, help_text="`person` or `timeout`; empty unless the job was asked to stop."
     )
     requested_by = _person()
     cancelled_by = _person()
@@ -74,7 +76,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class JobDetailSerializer(JobSerializer):
-    """One job, with its result and why it waits."""
+    """One job, with its result and the reason why it waits."""
 
     waiting = serializers.SerializerMethodField()
 
@@ -107,8 +109,8 @@ class ErroredStateSerializer(serializers.ModelSerializer[ErroredState]):
         model = ErroredState
         fields = ("claim_id", "attempt", "runner", "size_bytes", "sha256", "created_at", "url")
 
-    def get_url(self, kept: ErroredState) -> str:
-        return reverse("api-job-errored-state", args=[kept.attempt.job_id, kept.pk])
+    def get_url(self, errored_state: ErroredState) -> str:
+        return reverse("api-job-errored-state", args=[errored_state.attempt.job_id, errored_state.pk])
 
 
 class EventSerializer(serializers.ModelSerializer[AuditEvent]):
@@ -140,7 +142,7 @@ class LogLineSerializer(serializers.Serializer[Any]):
 
 
 class LogPageSerializer(serializers.Serializer[Any]):
-    """A stretch of a job's log."""
+    """A page of a job's log."""
 
     data = LogLineSerializer(many=True)  # type: ignore[assignment]
     last_seq = serializers.IntegerField(help_text="The number of the log's last line; 0 when it has none.")
@@ -151,7 +153,7 @@ class PoolDepthSerializer(serializers.Serializer[Any]):
     organization = serializers.CharField()
     pool = serializers.CharField()
     queued = serializers.IntegerField(help_text="Jobs that a runner could start now.")
-    delayed = serializers.IntegerField(help_text="Jobs that wait for their next try.")
+    delayed = serializers.IntegerField(help_text="Jobs that wait for their next retry.")
     running = serializers.IntegerField()
     oldest_wait_seconds = serializers.FloatField()
     runners_online = serializers.IntegerField()

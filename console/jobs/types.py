@@ -38,7 +38,7 @@ class JobKind:
 
     @property
     def is_listed(self) -> bool:
-        """Whether filters offer it: there are jobs of this type only if it can be requested."""
+        """Return whether filters offer it: only a type that can be requested has jobs."""
         return self.requested_on is not None
 
 

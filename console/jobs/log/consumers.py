@@ -17,7 +17,7 @@ from console.live.consumers import POLL_SECONDS, RECHECK_SECONDS, LiveConsumer
 from console.live.listener import listener
 from console.live.threads import in_thread
 
-#: How much may be sent to a reader before it acknowledges; the server's send never waits by itself.
+#: How much may be sent to a reader before it acknowledges; the server's `send` itself never waits.
 WINDOW_BYTES = 1024 * 1024
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.audit.models import AuditEvent
-from console.janitor.services import SILENT_SECONDS, look, take_back_lost_jobs
+from console.janitor.services import SILENT_SECONDS, run_once, take_back_lost_jobs
 from console.jobs.models import Attempt, Job, JobClaim
 from console.jobs.services import cancel_job
 from console.jobs.types import KINDS
@@ -136,11 +136,11 @@ def test_the_janitors_own_clock_does_not_matter(
     now = timezone.now
     for hours in (-1, 1):
         monkeypatch.setattr(timezone, "now", lambda hours=hours: now() + timedelta(hours=hours))
-        look()
+        run_once()
         assert fresh(job).status == "PROCESSING"
     let_lease_run_out(job)
     monkeypatch.setattr(timezone, "now", lambda: now() - timedelta(hours=1))
-    look()
+    run_once()
     assert fresh(job).status == "QUEUED"
 
 

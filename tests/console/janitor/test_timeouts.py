@@ -11,8 +11,8 @@ from console.audit.models import AuditEvent
 from console.janitor.services import (
     TIMEOUT_GRACE_SECONDS,
     end_timed_out_jobs,
-    look,
     request_timeouts,
+    run_once,
     take_back_lost_jobs,
 )
 from console.jobs.models import Job
@@ -119,7 +119,7 @@ def test_an_overdue_job_has_its_grace_also_after_the_janitor_was_away(
     a_console_has_been_serving()
     job, claim = overdue(runner, ours)
     let_time_pass_since_claim(job, timedelta(days=1))
-    look()
+    run_once()
     assert fresh(job).status == "PROCESSING"
     assert runner.beat(claim).cancel == "timeout"
 

@@ -72,7 +72,7 @@ def test_force_fences_the_attempt_at_once(operator: Http, runner: RunnerClient, 
     assert not JobClaim.objects.exists()
     attempt = job.attempts.get()
     assert (attempt.outcome, attempt.orphaned) == ("cancelled", True)
-    assert "Terraform may still be running there" in attempt.exit_reason
+    assert "Terraform may still be running on the runner" in attempt.exit_reason
     for refused in (runner.heartbeat(claim), runner.log(claim, 1, "late"), runner.succeed(claim)):
         assert (refused.status_code, code_of(refused)) == (409, "stale_claim")
     assert fresh(job).status == "CANCELLED"

@@ -88,7 +88,7 @@ def test_a_destroy_waits_for_the_specs_connection_test(console: Console, ours: T
     answer = operator.post("/api/jobs", json=body)
     assert (answer.status_code, code_of(answer)) == (409, "gate_closed")
     assert answer.json()["required_job_type"] == "CONNECTION_TEST"
-    assert "Run CONNECTION_TEST, then ask again" in answer.json()["detail"]
+    assert "Run CONNECTION_TEST, then try again" in answer.json()["detail"]
 
     job = ours.request(JobType.CONNECTION_TEST, spec=spec)
     runner = console.new_runner(ours)

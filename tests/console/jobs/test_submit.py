@@ -110,7 +110,7 @@ def test_a_second_job_of_a_spec_is_refused_with_the_address_of_the_first(
     problem = answer.json()
     assert problem["holder_id"] == first["id"]
     assert problem["holder_url"] == reverse("job", args=["ours", first["number"]])
-    assert f"network is held by PLAN #{first['number']}, which is QUEUED" in problem["detail"]
+    assert f"network is in use by PLAN #{first['number']}, which is QUEUED" in problem["detail"]
 
 
 @pytest.mark.parametrize("round", range(3))
