@@ -30,7 +30,7 @@ def test_a_runners_clock_does_not_matter(console: Console, ours: Tenant, hours: 
     assert fresh(job).status == "PROCESSING"
     assert runner.succeed(claim).json() == {"status": "SUCCESS"}
     read = console.person(ours, "viewer").get(f"/api/jobs/{job.pk}/logs").json()["data"]
-    assert [(one["seq"], one["at"]) for one in read] == [(1, said_at), (2, said_at)]
+    assert [(line["seq"], line["at"]) for line in read] == [(1, said_at), (2, said_at)]
 
 
 @hours_apart

@@ -1,4 +1,4 @@
-"""What a lost attempt means, for every type of job, and that only what is lost is taken back."""
+"""The effect of a lost attempt on every type of job; only lost ones are taken back."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def overdue(runner: RunnerClient, ours: Tenant, type: JobType = JobType.PLAN) ->
 
 
 def let_grace_pass(job: Job) -> None:
-    asked = Now() - timedelta(seconds=TIMEOUT_GRACE_SECONDS + 1)
-    Job.objects.filter(pk=job.pk).update(cancel_requested_at=asked)
+    requested_at = Now() - timedelta(seconds=TIMEOUT_GRACE_SECONDS + 1)
+    Job.objects.filter(pk=job.pk).update(cancel_requested_at=requested_at)
 
 
 @pytest.mark.parametrize("type", list(JobType))

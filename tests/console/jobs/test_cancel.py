@@ -60,8 +60,8 @@ def test_a_second_person_who_cancels_does_not_replace_the_first(
     console.person(ours, "second_operator").post(f"/api/jobs/{job.pk}/cancel")
     job = fresh(job)
     assert (job.cancelled_by, job.cancel_requested_at) == (ours.operator, asked_at)
-    asked = AuditEvent.objects.filter(target_id=job.pk, action="job.cancel_requested").order_by("pk")
-    assert [event.actor_id for event in asked] == [ours.operator.pk, ours.second_operator.pk]
+    requests = AuditEvent.objects.filter(target_id=job.pk, action="job.cancel_requested").order_by("pk")
+    assert [event.actor_id for event in requests] == [ours.operator.pk, ours.second_operator.pk]
 
 
 def test_force_fences_the_attempt_at_once(operator: Http, runner: RunnerClient, ours: Tenant) -> None:

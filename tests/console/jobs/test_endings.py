@@ -1,4 +1,4 @@
-"""Every ending, through the door that makes it: each runs the hooks once, in its own transaction."""
+"""Every ending, as it really comes about: each runs the hooks once, in its own transaction."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Scene:
         return self.runner.take() if status == JobStatus.CLAIMED else self.runner.take_and_start()
 
 
-Door = Callable[[Scene, Claim], Any]
+Trigger = Callable[[Scene, Claim], Any]
 
 
-def report(status: str, **fields: Any) -> Door:
+def report(status: str, **fields: Any) -> Trigger:
     return lambda scene, claim: scene.runner.report(claim, status, **fields)
 
 
@@ -116,8 +116,8 @@ def refuse_at_the_claim(scene: Scene, claim: Claim) -> Any:
 
 QUEUED, CLAIMED, PROCESSING = JobStatus.QUEUED, JobStatus.CLAIMED, JobStatus.PROCESSING
 
-#: Every door that ends a job: the move it makes, the status it makes it from, where the job stands before it.
-DOORS: dict[str, tuple[str, JobStatus, JobStatus, Door]] = {
+#: Each way to end a job: the move, its source status, and the job's status before.
+TRIGGERS: dict[str, tuple[str, JobStatus, JobStatus, Trigger]] = {
     "reports success": ("succeed", PROCESSING, PROCESSING, report("SUCCESS")),
     "reports failure before the start": ("fail", CLAIMED, CLAIMED, report("FAILED", fatal=True)),
     "reports failure": ("fail", PROCESSING, PROCESSING, report("FAILED", fatal=True)),
@@ -136,7 +136,7 @@ DOORS: dict[str, tuple[str, JobStatus, JobStatus, Door]] = {
     "times out": ("cancel", PROCESSING, PROCESSING, time_out),
 }  # fmt: skip
 
-every_door = pytest.mark.parametrize("door", DOORS)
+every_trigger = pytest.mark.parametrize("trigger", TRIGGERS)
 
 
 @pytest.fixture
@@ -165,24 +165,24 @@ def refusing_hook() -> Iterator[None]:
     hooks.end_hooks.remove(registered)
 
 
-def go_through(door: str, scene: Scene) -> Any:
-    _, _, before, act = DOORS[door]
+def end_by(trigger: str, scene: Scene) -> Any:
+    _, _, before, act = TRIGGERS[trigger]
     claim = scene.in_status(before)
     assert fresh(scene.job).status == before
     return act(scene, claim)  # type: ignore[arg-type]
 
 
-def test_the_doors_are_all_moves_to_a_final_status_from_all_their_sources() -> None:
+def test_the_triggers_are_all_moves_to_a_final_status_from_all_their_sources() -> None:
     pairs = {
         (move, source) for move, moves in MOVES.items() for source, end in moves.items() if is_final(end)
     }
-    assert {(move, source) for move, source, _, _ in DOORS.values()} == pairs
+    assert {(move, source) for move, source, _, _ in TRIGGERS.values()} == pairs
 
 
-@every_door
-def test_a_hook_hears_of_every_ending_once(scene: Scene, ends: list[hooks.JobEnd], door: str) -> None:
-    move, source, _, _ = DOORS[door]
-    go_through(door, scene)
+@every_trigger
+def test_a_hook_hears_of_every_ending_once(scene: Scene, ends: list[hooks.JobEnd], trigger: str) -> None:
+    move, source, _, _ = TRIGGERS[trigger]
+    end_by(trigger, scene)
     job = fresh(scene.job)
     assert job.status == MOVES[move][source]
     (end,) = ends
@@ -190,12 +190,12 @@ def test_a_hook_hears_of_every_ending_once(scene: Scene, ends: list[hooks.JobEnd
     assert (end.job.error_code, end.job.error_message) == (job.error_code, job.error_message)
 
 
-@every_door
+@every_trigger
 @pytest.mark.usefixtures("refusing_hook")
-def test_a_hook_that_raises_leaves_the_job_as_it_was(scene: Scene, door: str) -> None:
-    go_through(door, scene)
+def test_a_hook_that_raises_leaves_the_job_as_it_was(scene: Scene, trigger: str) -> None:
+    end_by(trigger, scene)
     job = fresh(scene.job)
-    _, source, _, _ = DOORS[door]
+    _, source, _, _ = TRIGGERS[trigger]
     assert (job.status, job.finished_at, job.error_code) == (source, None, "")
     assert JobClaim.objects.filter(job=job).exists() == (source != QUEUED)
     assert not Attempt.objects.filter(job=job, ended_at__isnull=False).exists()
@@ -203,10 +203,10 @@ def test_a_hook_that_raises_leaves_the_job_as_it_was(scene: Scene, door: str) ->
     assert not AuditEvent.objects.filter(target_id=job.pk, action__in=ended).exists()
 
 
-@every_door
-def test_without_a_hook_each_door_still_ends_the_job(scene: Scene, door: str) -> None:
-    move, source, _, _ = DOORS[door]
-    go_through(door, scene)
+@every_trigger
+def test_without_a_hook_each_trigger_still_ends_the_job(scene: Scene, trigger: str) -> None:
+    move, source, _, _ = TRIGGERS[trigger]
+    end_by(trigger, scene)
     assert fresh(scene.job).status == MOVES[move][source]
 
 

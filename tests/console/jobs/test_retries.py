@@ -1,4 +1,4 @@
-"""Retries: by itself with growing pauses where that is safe, by a click where a person decides."""
+"""Retries: automatic with growing pauses where that is safe, by a click where a person decides."""
 
 from __future__ import annotations
 

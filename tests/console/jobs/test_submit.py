@@ -85,11 +85,11 @@ def test_a_key_belongs_to_its_organization(
 def test_equal_keys_at_once_make_one_job(console: Console, ours: Tenant, round: int) -> None:
     ours.spec  # noqa: B018  made before the race
     people = [console.person(ours, "operator") for _ in range(6)]
-    asked = [
+    requests = [
         person.begin("POST", "/api/jobs", json=body(ours), headers={"Idempotency-Key": "one"})
         for person in people
     ]
-    answers = [one.result(30) for one in asked]
+    answers = [request.result(30) for request in requests]
     assert {answer.status_code for answer in answers} == {202}, [answer.text for answer in answers]
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert Job.objects.count() == 1
@@ -117,8 +117,8 @@ def test_a_second_job_of_a_spec_is_refused_with_the_address_of_the_first(
 def test_of_eight_clicks_at_once_exactly_one_wins(console: Console, ours: Tenant, round: int) -> None:
     ours.spec  # noqa: B018  made before the race
     people = [console.person(ours, "operator") for _ in range(8)]
-    asked = [person.begin("POST", "/api/jobs", json=body(ours)) for person in people]
-    assert Counter(one.result(30).status_code for one in asked) == {202: 1, 409: 7}
+    requests = [person.begin("POST", "/api/jobs", json=body(ours)) for person in people]
+    assert Counter(request.result(30).status_code for request in requests) == {202: 1, 409: 7}
     assert Job.objects.count() == 1
 
 

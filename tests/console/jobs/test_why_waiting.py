@@ -1,4 +1,4 @@
-"""«Why is this waiting?»: one sentence and the remedy, for everything that is not final."""
+""" "Why is this waiting?": one sentence and the remedy, for everything that is not final."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.people import Tenant
 
 
 def why(console: Console, ours: Tenant, job: Job) -> tuple[str, str] | None:
-    """What the API tells a viewer, with seconds in tens: looking takes time, too."""
+    """Return the API's answer to a viewer, with seconds in tens, since asking takes time too."""
     waiting = console.person(ours, "viewer").get(f"/api/jobs/{job.pk}").json()["waiting"]
     return (re.sub(r"\d s\b", "0 s", waiting["reason"]), waiting["remedy"]) if waiting else None
 
@@ -125,7 +125,7 @@ def test_a_person_asked_it_to_stop(console: Console, ours: Tenant, runner: Runne
     cancel_job(job=job, requested_by=ours.second_operator)
     Job.objects.update(cancel_requested_at=Now() - timedelta(seconds=11))
     assert why(console, ours, job) == (
-        f"{ours.second_operator.username} cancelled it 10 s ago; Terraform is finishing its current operations.",
+        f"{ours.second_operator} cancelled it 10 s ago; Terraform is finishing its current operations.",
         "Wait, or force cancel: Terraform may then still be running on the runner.",
     )
 

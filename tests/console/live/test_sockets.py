@@ -162,11 +162,11 @@ def test_however_many_watch_the_database_is_read_once(
     reads: list[Any] = []
     read = job_header._read_header
 
-    def noted(job_id: Any) -> Any:
+    def count_read(job_id: Any) -> Any:
         reads.append(job_id)
         return read(job_id)
 
-    monkeypatch.setattr(job_header, "_read_header", noted)
+    monkeypatch.setattr(job_header, "_read_header", count_read)
     sockets = [job_socket(console, ours.viewer, claim.job_id).open() for _ in range(20)]
     for socket in sockets:
         socket.status_frame()
@@ -186,11 +186,11 @@ def test_the_status_comes_after_the_lines_that_led_to_it(
     assert socket.status_frame() == "PROCESSING"
     runner.log(claim, 1, "the end")
     runner.succeed(claim)
-    seen: list[str] = []
-    while "SUCCESS" not in seen:
+    messages: list[str] = []
+    while "SUCCESS" not in messages:
         frame = socket.frame()
-        seen.append(frame.get("status") or frame["type"])
-    assert "log" in seen[: seen.index("SUCCESS")]
+        messages.append(frame.get("status") or frame["type"])
+    assert "log" in messages[: messages.index("SUCCESS")]
     socket.close()
 
 
