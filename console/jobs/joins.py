@@ -1,4 +1,4 @@
-"""Where the jobs package uses its own hooks: updates of the Spec, and the token of a private source."""
+"""The jobs package's own hooks: updates of the Spec, and the token of a private source."""
 
 from console.jobs import hooks
 from console.jobs.errored_states import errored_state_context

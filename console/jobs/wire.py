@@ -105,7 +105,9 @@ def _recognize_and_claim(credential: str, body: ClaimRequest) -> tuple[KnownRunn
 
 
 def _heartbeat(credential: str, job_id: UUID, claim_id: UUID) -> object:
-    return as_runner(credential, lambda runner: attempts.heartbeat(held=_held(job_id, claim_id, runner)))
+    return as_runner(
+        credential, lambda runner: attempts.heartbeat(held=_claim_held_by(job_id, claim_id, runner))
+    )
 
 
 def _report(credential: str, job_id: UUID, report: StatusReport) -> JobStatus:
@@ -113,7 +115,7 @@ def _report(credential: str, job_id: UUID, report: StatusReport) -> JobStatus:
 
 
 def _report_as(runner: KnownRunner, job_id: UUID, report: StatusReport) -> JobStatus:
-    held = _held(job_id, UUID(report.claim_id), runner)
+    held = _claim_held_by(job_id, UUID(report.claim_id), runner)
     if report.status == PROCESSING:
         attempts.start_attempt(held=held)
         return PROCESSING
@@ -130,11 +132,11 @@ def _keep_errored_state(credential: str, job_id: UUID, claim_id: UUID, body: byt
 def _append(credential: str, job_id: UUID, claim_id: UUID, incoming: IncomingBatch) -> int:
     return as_runner(
         credential,
-        lambda runner: append_to_log(held=_held(job_id, claim_id, runner), incoming=incoming),
+        lambda runner: append_to_log(held=_claim_held_by(job_id, claim_id, runner), incoming=incoming),
     )
 
 
-def _held(job_id: UUID, claim_id: UUID, runner: KnownRunner) -> Held:
+def _claim_held_by(job_id: UUID, claim_id: UUID, runner: KnownRunner) -> Held:
     return Held(job_id, claim_id, runner.id, runner.credential)
 
 

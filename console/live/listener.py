@@ -27,7 +27,7 @@ class Subscription:
 
     @property
     def woken_at(self) -> float:
-        """When the notification came that ended the last wait; the same for everyone that it woke.
+        """The time of the notification that ended the last wait, the same for everyone that it woke.
 
         A read of the database after this moment serves all of them.
         """

@@ -347,6 +347,18 @@ def test_a_second_writer_would_be_found(source: str) -> None:
     assert any(map(writes_a_final_status, ast.walk(ast.parse(source))))
 
 
+def compares_with_a_type(node: ast.AST) -> bool:
+    """Find `job.type != "PLAN"`, which asks for what `job.kind` says by name."""
+    if not isinstance(node, ast.Compare):
+        return False
+    texts = [part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)]
+    return any(text in set(JobType) for text in texts if isinstance(text, str))
+
+
+def test_no_module_asks_for_a_type_by_its_text() -> None:
+    assert [path for path, tree in sources() if any(map(compares_with_a_type, ast.walk(tree)))] == []
+
+
 # ── an identity hears of its tests ───────────────────────────────────────────────────────────────
 
 
