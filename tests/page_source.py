@@ -14,7 +14,7 @@ CLOSING = re.compile(rf" (</(?:{BLOCKS})>)")
 
 
 def source_of(answer: Any) -> str:
-    """Return an answer's HTML with each run of white space as one space, and none where browsers show none."""
+    """Return the HTML with each run of white space as one space, and none where browsers show none."""
     line = re.sub(r"\s+", " ", answer.content.decode())
     line = TAG.sub(lambda tag: tag.group().replace(" >", ">"), line)
     return CLOSING.sub(r"\1", OPENING.sub(r"\1", line))
