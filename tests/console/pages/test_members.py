@@ -171,7 +171,7 @@ def test_an_admin_sees_and_revokes_everybodys_tokens(ours: Tenant) -> None:
 def test_draining_is_switched_on_its_page_and_shown_on_the_dashboard(ours: Tenant) -> None:
     admin = Browser(ours, ours.admin)
     admin.post("settings/drain", draining="1")
-    assert "Take jobs again" in admin.reads("settings/")
+    assert "Resume" in admin.reads("settings/")
     assert "is draining since" in Browser(ours, ours.viewer).reads("")
     refused = Browser(ours, ours.operator).post(f"specs/{ours.spec.slug}/plan")
     assert refused.status_code == 503
@@ -182,7 +182,7 @@ def test_draining_is_switched_on_its_page_and_shown_on_the_dashboard(ours: Tenan
 def test_staff_drain_the_installation(ours: Tenant) -> None:
     User.objects.filter(pk=ours.admin.pk).update(is_staff=True)
     browser = Browser(ours, User.objects.get(pk=ours.admin.pk))
-    assert "The whole installation" in browser.reads("settings/")
+    assert "Installation" in browser.reads("settings/")
     browser.post("settings/drain/installation", draining="1")
     assert Installation.objects.get().draining_since is not None
 

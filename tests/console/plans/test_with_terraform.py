@@ -76,7 +76,7 @@ def test_a_look_at_what_an_interrupted_apply_left_shows_what_changed_outside(
     deployed = wait_for_end(project.deploy())
     assert deployed.status == "SUCCESS", messages(deployed)
     person = Person(ours.viewer)
-    assert "not looked at since the deploy" in person.reads("spec", fresh_spec(project.spec))
+    assert "not checked since the last apply" in person.reads("spec", fresh_spec(project.spec))
     cloud.drift("first", size=64)
     cloud.lose("second")
     look = queue_refresh_only_plan(deployed)
