@@ -91,7 +91,7 @@ def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) ->
     cancel_job(job=fresh(job), requested_by=ours.operator)
     assert "Terraform may still be running there" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
-    assert "Retry queues a new PLAN with the same configuration." in page_of(ours.operator, job)
+    assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 
 
 def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operators_on_record(
