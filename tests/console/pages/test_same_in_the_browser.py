@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page as Tab
 
-from console.live.templatetags.parts import age, duration
-from console.plans.templatetags.plans import GLYPHS
+from console.pages.templatetags.parts import age, duration
+from console.pages.templatetags.plans import GLYPHS
 from tests.console_process import Server
 from tests.journeys.browser import opened, running_browser
 
