@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,7 +41,7 @@ class Journey:
     @property
     def changes(self) -> int:
         rooms = self.rooms
-        return sum(before != after for before, after in zip(rooms, rooms[1:], strict=False))
+        return sum(before != after for before, after in pairwise(rooms))
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> None:
         if event != "call" or frame.f_code.co_name.startswith("<"):

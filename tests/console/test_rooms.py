@@ -16,5 +16,4 @@ def test_a_plan_click_changes_rooms_at_most_eight_times(ours: Tenant) -> None:
     journey = journey_of(lambda: client.post(f"{address}plan"))
     assert ours.spec.jobs.count() == 1
     assert {"console/pages", "specs", "console/jobs", "console/live"} <= set(journey.rooms)
-    print("\n".join(journey.files), journey.changes)
     assert journey.changes <= MAX_CHANGES, "\n".join(journey.files)
