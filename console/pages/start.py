@@ -13,7 +13,7 @@ from console.pages.selectors.guide import guide_of
 def start(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     return render(
-        request, "overview/start.html", {"organization": organization, "guide": guide_of(organization)}
+        request, "start/start.html", {"organization": organization, "guide": guide_of(organization)}
     )
 
 

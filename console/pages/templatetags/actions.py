@@ -11,7 +11,22 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from runner.protocol import MASK, JobType
+
 register = template.Library()
+
+#: What people call a type; the API and programs use its code.
+TYPE_NAMES = {
+    JobType.PLAN: "Plan",
+    JobType.DEPLOY: "Apply",
+    JobType.DESTROY: "Destroy",
+    JobType.CONNECTION_TEST: "Connection test",
+    JobType.FETCH_RESOURCES: "Resource scan",
+    JobType.DRIFT_CHECK: "Drift check",
+    JobType.DEPLOY_WORKER: "Runner deployment",
+    JobType.UPDATE_WORKER: "Runner update",
+    JobType.DESTROY_WORKER: "Runner removal",
+}
 
 #: No history in the browser's storage, nothing evaluated, no inline style; refusals are shown, not swallowed.
 HTMX_CONFIG = {
@@ -156,6 +171,18 @@ def review_action(context: Context, plan: Any, approvals: Any, staleness: Any) -
     if not approvals.missing:
         return "Review and apply"
     return "Review and approve" if context["request"].user in approvals.may_approve else "View plan"
+
+
+@register.filter
+def type_name(type: str) -> str:
+    return TYPE_NAMES[JobType(type)]
+
+
+@register.simple_tag
+def sensitive(change: str = "") -> SafeString:
+    """The mask in place of a sensitive value, and how the value changed where pages compare."""
+    words = f"{MASK.removesuffix(')')}, {change})" if change else MASK
+    return format_html('<span class="value special">{}</span>', words)
 
 
 @register.simple_tag

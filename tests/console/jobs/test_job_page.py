@@ -55,7 +55,7 @@ def deployed(console: Console, ours: Tenant, runner: RunnerClient) -> Job:
 
 def test_a_queued_job_says_why_it_waits_and_what_to_do(ours: Tenant) -> None:
     page = page_of(ours.viewer, ours.request())
-    assert "Why it waits." in page
+    assert "Waiting:" in page
     assert "No runner serves pool default. Add a runner to this pool." in page
     assert "Lines will appear here as they are written." in page
 
@@ -81,17 +81,17 @@ def test_a_job_names_the_revision_that_it_is_of_and_a_deploy_and_a_retry_that_of
 
 def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) -> None:
     job = ours.request()
-    assert "ends the job before it begins" in page_of(ours.operator, job)
-    assert "Cancel ends" not in page_of(ours.viewer, job)
+    assert "The job has not started" in page_of(ours.operator, job)
+    assert "The job has not started" not in page_of(ours.viewer, job)
     claim = runner.take_and_start()
     running = page_of(ours.operator, job)
-    assert "asks the runner to interrupt Terraform" in running
+    assert "The runner interrupts Terraform" in running
     assert "heartbeat" in running
     assert "lease ends" in running
     cancel_job(job=fresh(job), requested_by=ours.operator)
     assert "Terraform may still be running on the runner" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
-    assert "Retry queues a new PLAN with the same configuration." in page_of(ours.operator, job)
+    assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 
 
 def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operators_on_record(
@@ -99,14 +99,12 @@ def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operator
 ) -> None:
     job = ours.request()
     claim = runner.take_and_start()
-    assert "A state was not saved" not in page_of(ours.operator, job)
+    assert "State not saved" not in page_of(ours.operator, job)
     assert upload(runner, claim) == 201
     page = page_of(ours.operator, job)
-    assert "A state was not saved." in page
+    assert "State not saved." in page
     assert "terraform state push errored.tfstate" in page
-    assert "A state was not saved." in page_of(
-        ours.operator, job, "job-header", headers={"HX-Request": "true"}
-    )
+    assert "State not saved." in page_of(ours.operator, job, "job-header", headers={"HX-Request": "true"})
     assert "An operator can download it" in page_of(ours.viewer, job)
     address = reverse("job-errored-state", args=["ours", job.number, claim.claim_id])
     assert address in page

@@ -57,7 +57,7 @@ def test_specs_are_filtered_by_what_the_address_says(ours: Tenant) -> None:
     assert names_in(browser.reads("specs/", q="SHOP")) == ["shop", "shopping"]
     assert names_in(browser.reads("specs/", environment="production")) == ["bank"]
     assert names_in(browser.reads("specs/", standing="deployed")) == []
-    assert "No Spec is like that" in browser.reads("specs/", q="nothing")
+    assert "No Specs match these filters" in browser.reads("specs/", q="nothing")
     assert len(names_in(browser.reads("specs/", standing="never"))) == 3
 
 
@@ -168,7 +168,7 @@ def test_a_rare_job_is_looked_for_a_stretch_at_a_time(
     shown = browser.reads("jobs/", status="SUCCESS")
     assert "The jobs down to #4 were looked through" in shown
     query = more_in(shown)
-    assert "Look further back than #2" in browser.reads(f"jobs/?{query}")
+    assert "Search before #2" in browser.reads(f"jobs/?{query}")
     assert "#1</span>" in browser.reads("jobs/?status=SUCCESS&before=2")
     assert jobs_shown(browser, status="QUEUED") == [5, 4, 3, 2]
 
@@ -192,10 +192,10 @@ def test_search_finds_specs_by_name_and_jobs_by_number(
     a_plan(console, theirs, spec=theirs.new_spec("network-of-theirs"))
     browser = Browser(ours, ours.viewer, scripts=False)
     found = browser.reads("search", q="NETW")
-    assert names_in(found) == ["network", "PLAN"]
+    assert names_in(found) == ["network", "Plan"]
     assert "/ours/jobs/1/" in browser.reads("search", q="#1")
-    assert "Nothing is called that" in browser.reads("search", q="theirs")
-    assert "Nothing is called that" in browser.reads("search", q="#4711")
+    assert "No results" in browser.reads("search", q="theirs")
+    assert "No results" in browser.reads("search", q="#4711")
     assert "Type a name or a number" in browser.reads("search")
 
 
@@ -243,7 +243,7 @@ def test_a_runner_that_is_refused_is_told_about(console: Console, ours: Tenant) 
     body = {"token": token, "name": "taken", "facts": to_wire(facts())}
     assert console.anybody().post("/api/runners/register", json=body).status_code == 409
     shown = Browser(ours, ours.admin).reads(waiting)
-    assert "It was refused: A runner named taken is online." in shown
+    assert "Registration refused: A runner named taken is online." in shown
     assert shown.count("is-success") == 1
 
 
@@ -293,7 +293,7 @@ def test_an_error_page_has_an_id_that_is_in_the_log(
         answer = client.get(path)
         shown = source_of(answer)
         assert (answer.status_code, title in shown) == (status, True)
-        found = re.search(r"In the log as <code>([0-9a-f-]{36})</code>", shown)
+        found = re.search(r"Error ID <code>([0-9a-f-]{36})</code>", shown)
         assert found, path
         assert found.group(1) in caplog.text
         assert "out of order" not in shown
@@ -306,6 +306,6 @@ def test_too_many_wrong_passwords_are_a_page_with_an_id_too(
     for _ in range(5):
         answer = client.post("/sign-in", {"username": "nobody", "password": "wrong"})
     assert answer.status_code == 429
-    found = re.search(r"In the log as <code>([0-9a-f-]{36})</code>", source_of(answer))
+    found = re.search(r"Error ID <code>([0-9a-f-]{36})</code>", source_of(answer))
     assert found
     assert found.group(1) in caplog.text

@@ -96,7 +96,7 @@ def test_resources_are_grouped_by_module_and_found_by_text_action_and_module(
     assert addresses(reader.reads(plan, "module=module.net")) == ["module.net.terraform_data.a"]
     assert sorted(addresses(reader.reads(plan, "module="))) == ["terraform_data.b", "terraform_data.old"]
     nothing = reader.reads(plan, "q=nowhere&action=create")
-    assert "No resource of this plan is like that" in nothing
+    assert "No resources match this filter" in nothing
     assert "0 of 3 resources" in nothing
     assert len(addresses(reader.reads(plan, "action=nonsense&from=-1"))) == 3
 
@@ -152,8 +152,8 @@ def test_a_refresh_only_plan_shows_what_others_did(console: Console, ours: Tenan
     page = look([resource("terraform_data.server", "update", change=change)])
     assert "1 resource was changed or removed outside of Terraform." in page
     assert addresses(page) == ["terraform_data.server"]
-    assert "Nothing to do" not in page
-    assert "Nothing was changed outside of Terraform" in look([])
+    assert "<strong>No changes</strong>" not in page
+    assert "No changes outside of Terraform" in look([])
 
 
 def test_the_raw_plan_is_masked_once_more(console: Console, ours: Tenant, reader: Reader) -> None:
@@ -222,5 +222,5 @@ def test_a_nul_in_an_attribute_is_replaced(console: Console, ours: Tenant) -> No
 
 def test_a_plan_in_which_nothing_changes_says_so(console: Console, ours: Tenant, reader: Reader) -> None:
     page = reader.reads(a_plan(console, ours, json=b'{"resource_changes":[]}'))
-    assert "Nothing to do" in page
+    assert "<strong>No changes</strong>" in page
     assert 'id="plan-filter"' not in page
