@@ -89,7 +89,7 @@ def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) ->
     assert "heartbeat" in running
     assert "lease ends" in running
     cancel_job(job=fresh(job), requested_by=ours.operator)
-    assert "Terraform may still be running on the runner" in page_of(ours.operator, job)
+    assert "Terraform may still be running there" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
     assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 

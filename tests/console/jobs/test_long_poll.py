@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 @pytest.fixture
 def slow_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a notification nothing would be seen before the test gives up."""
-    monkeypatch.setattr(wire, "LOOK_AGAIN_SECONDS", 60.0)
+    monkeypatch.setattr(wire, "RETRY_SECONDS", 60.0)
 
 
 def wait_until_it_is_held(console: Console) -> None:
@@ -59,7 +59,7 @@ def test_a_lost_jobs_return_to_the_queue_wakes_a_held_claim(console: Console, ou
 def test_a_lost_notification_costs_latency_only(
     console: Console, ours: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(wire, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(publisher, "publish", lambda topics: None)
     held = console.new_runner(ours).begin_claim(wait=20)
     job = ours.request()
