@@ -57,7 +57,7 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         data_dir=data_dir.absolute(),
         credential_file=(credential_file or data_dir / "credential").absolute(),
         # A file named on the command line is meant; the environment may be left over.
-        credential=None if options.credential_file else _given_credential(environ),
+        credential=None if options.credential_file else _credential_of(environ),
         # By the environment only: a command line is for everybody to read.
         token=environ.get("SLIPWAY_REGISTRATION_TOKEN", "").strip() or None,
         name=options.name or environ.get("SLIPWAY_RUNNER_NAME") or socket.gethostname(),
@@ -76,11 +76,11 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
 
 
 def is_credential(text: str) -> bool:
-    """One word that a header can carry. What is none would be shown in the error of whoever sends it."""
+    """Return whether this is one word that a header can carry: an error would show any other text."""
     return bool(text) and all("!" <= char <= "~" for char in text)
 
 
-def _given_credential(environ: Mapping[str, str]) -> str | None:
+def _credential_of(environ: Mapping[str, str]) -> str | None:
     text = environ.get("SLIPWAY_RUNNER_CREDENTIAL", "").strip()
     if text and not is_credential(text):
         raise SettingsError("SLIPWAY_RUNNER_CREDENTIAL does not hold a credential: give it as it was shown.")
@@ -145,7 +145,7 @@ def _slots(slots: int) -> int:
 
 
 def _limits(texts: Iterable[str]) -> dict[int, int]:
-    """By the operating system's numbers, and never above what the runner itself may have."""
+    """Return the limits by number; none may exceed the runner's own."""
     return dict(map(_limit, texts))
 
 
@@ -159,7 +159,7 @@ def _limit(text: str) -> tuple[int, int]:
     # Core dumps are forbidden in any case.
     most = 0 if number == resource.RLIMIT_CORE else resource.getrlimit(number)[1]
     if most != resource.RLIM_INFINITY and int(value) > most:
-        raise SettingsError(f"--limit {text} is more than this runner itself may have, which is {most}.")
+        raise SettingsError(f"--limit {text} exceeds the limit of this runner itself, which is {most}.")
     return number, int(value)
 
 

@@ -1,4 +1,4 @@
-"""How an attempt ends, in the words of its final report."""
+"""The ways in which an attempt ends, and their sentences in its final report."""
 
 from __future__ import annotations
 

@@ -57,5 +57,5 @@ def _args(command: str, *arguments: str, **options: Any) -> list[str]:
     return built[1:]  # without the program
 
 
-def _flag(given: bool) -> Any:
-    return IsFlagged if given else IsNotFlagged
+def _flag(is_set: bool) -> Any:
+    return IsFlagged if is_set else IsNotFlagged

@@ -63,7 +63,7 @@ class RunnerProcess:
         return self.process.wait(timeout=seconds)
 
     def terraform_processes(self) -> list[int]:
-        """Whatever runs in or was started from this runner's work directories, providers included."""
+        """Whatever runs in or was started from this runner's working directories, providers included."""
         return [pid for pid in pids() if str(self.data_dir / "work") in _where(pid)]
 
     def programs(self) -> str:

@@ -184,7 +184,9 @@ def test_an_account_that_is_asked_too_often_is_told_apart_from_one_that_refuses(
     clients = AwsClients("eu-west-1")
     answer: Any = {"Error": {"Code": "RequestLimitExceeded", "Message": "Request limit exceeded."}}
     said = clients.explain_denial(ClientError(answer, "DescribeSubnets"))
-    assert said.startswith("AWS is asked too often: Request limit exceeded (RequestLimitExceeded). Try again")
+    assert said.startswith(
+        "AWS is throttling requests: Request limit exceeded (RequestLimitExceeded). Try again"
+    )
 
 
 def test_what_would_win_over_the_identity_gives_way_to_it() -> None:

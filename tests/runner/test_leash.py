@@ -51,7 +51,7 @@ def test_a_runner_and_a_watchdog_that_are_killed_together_leave_nothing_behind(
     begun(console)
     runner.kill_with(*runner.watchdogs())
     runner.wait_until_nothing_runs(seconds=40)
-    wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
+    wait_until(lambda: not runner.workdirs(), what="the removal of the working directory")
     assert_ended_in_good_order(console, runner)
 
 

@@ -93,7 +93,7 @@ def test_a_token_is_not_spent_on_a_credential_that_cannot_be_kept(
     given = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
     runner = start_runner("--credential-file", "/proc/self/credential", **given)
     assert runner.wait() == 2
-    assert "The credential cannot be kept in /proc/self/credential" in runner.log
+    assert "The credential cannot be stored in /proc/self/credential" in runner.log
     assert console.tokens == {TOKEN}
 
 
@@ -121,7 +121,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         ("nproc", "cannot be read: give a name and a number"),
         ("nproc=many", "cannot be read"),
         ("sleep=8", "cannot be read"),
-        ("core=1", "more than this runner itself may have, which is 0"),
+        ("core=1", "exceeds the limit of this runner itself, which is 0"),
     ],
 )
 def test_a_limit_that_cannot_be_set_is_refused(limit: str, told: str) -> None:

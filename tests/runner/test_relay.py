@@ -240,10 +240,10 @@ def test_signals_do_not_end_the_relay_and_rest_does(relay: Relay, state: str) ->
     wait_until(lambda: _ignores(pid, signal.SIGHUP), what="the relay's start")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid or 0, number)
-    relay.rest()
+    relay.stop_when_idle()
     assert relay.pid == pid, "it has an attempt to serve"
     relay.forget("one")
-    relay.rest()
+    relay.stop_when_idle()
     assert relay.pid is None
 
 

@@ -287,7 +287,7 @@ def test_a_configuration_that_changed_since_the_plan_is_refused(
 @pytest.mark.parametrize(
     ("part", "value", "why"),
     [
-        ("terraform_version", "1.0.0", "it was made with Terraform 1.0.0, and this runner has"),
+        ("terraform_version", "1.0.0", "Terraform 1.0.0 made it, and this runner has"),
         ("provider_lock_sha256", "f" * 64, "the provider lock is not the one that was reviewed"),
     ],
 )

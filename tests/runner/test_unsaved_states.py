@@ -107,7 +107,7 @@ def test_a_state_that_a_killed_attempt_left_is_found_in_whatever_folder_it_worke
     data.prepare()
     workdir = data.workdir(uuid4().hex)
     workdir.make()
-    workdir.note(job_id="the-job", claim_id="the-claim")
+    workdir.record_attempt(job_id="the-job", claim_id="the-claim")
     for place in (folder, "configuration/.terraform/modules/theirs"):
         (workdir.path / place).mkdir(parents=True, exist_ok=True)
         (workdir.path / place / "errored.tfstate").write_text(place)

@@ -1,4 +1,4 @@
-"""What AWS has to offer to the forms of Specs."""
+"""The resources of an AWS account that the forms of Specs offer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from runner.clouds.aws.clients import AwsClients, error_code
 from runner.clouds.contract import Resource
 
-#: The most that EC2 gives at once.
+#: The largest page of EC2.
 _EC2_PAGE = 1000
-#: How AWS says that a region is off for an account: by its own code, or by not knowing the key there.
+#: The codes of a region that is off for an account: one of its own, or that the key is unknown there.
 _OFF = ("OptInRequired", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException")
 
 
@@ -21,13 +21,13 @@ class AwsInventory:
 
     def __init__(self, aws: AwsClients, regions: list[str]) -> None:
         self._aws = aws
-        self._wanted = regions
+        self._chosen_regions = regions
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], Any] = {}
 
     def regions(self) -> list[str]:
-        if self._wanted:
-            return self._wanted
+        if self._chosen_regions:
+            return self._chosen_regions
         answer = self._client("ec2", self._aws.region).describe_regions()
         return sorted(region["RegionName"] for region in answer["Regions"])
 
@@ -43,7 +43,7 @@ class AwsInventory:
         return self._aws.explain_denial(error)
 
     def _client(self, service: str, region: str) -> Any:
-        """Clients may be shared between threads, but are made by one at a time."""
+        """Return a client: threads may share one, but only one at a time may make it."""
         with self._lock:
             if (service, region) not in self._clients:
                 self._clients[service, region] = self._aws.client(service, region)
@@ -131,6 +131,6 @@ class AwsInventory:
 
 
 def _name(resource: dict[str, Any], id_field: str) -> str:
-    """Its Name tag, as the AWS console shows it."""
+    """Return the Name tag, as the AWS console shows it."""
     tags = {tag["Key"]: tag["Value"] for tag in resource.get("Tags") or ()}
     return str(tags.get("Name") or resource[id_field])

@@ -312,7 +312,7 @@ def test_a_token_that_was_good_is_refused_when_its_time_is_over(
     cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=gate.machine).request)
     assert cloud.open().principal
     gate.tell(clock_offset_seconds=901)
-    with pytest.raises(StepFailed, match=r"to be expired: Token expired.* Check the clocks"):
+    with pytest.raises(StepFailed, match=r"token for .* expired: Token expired.* Check the clocks"):
         cloud.open()
 
 

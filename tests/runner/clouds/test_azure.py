@@ -265,7 +265,7 @@ def test_own_credentials_that_do_not_work_say_what_to_do(
         assert "another-secret" not in cloud.explain(refused.value)
     without = {name: text for name, text in APPLICATION_SAID.items() if name != "ARM_SUBSCRIPTION_ID"}
     cloud, _ = own_azure(machine, new_request, **without, ARM_CLIENT_SECRET="the-applications-secret")
-    with pytest.raises(CredentialsMissing, match="which subscription"):
+    with pytest.raises(CredentialsMissing, match="names no subscription"):
         cloud.identify()
 
 
