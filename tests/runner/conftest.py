@@ -104,7 +104,7 @@ def watchdog() -> Iterator[Watchdog]:
 
 @pytest.fixture
 def leash(watchdog: Watchdog) -> process.Leash:
-    """For a command that is run without a runner."""
+    """Return the leash for a command without a runner."""
     marker, moment = "the-attempt", clock.now()
     watchdog.watch(marker, interrupt_at=moment + 600, kill_at=moment + 600, directories=[], relay=None)
     return process.Leash(

@@ -113,8 +113,8 @@ def test_a_fetch_of_resources(acme: str, console: FakeConsole, runner_with_acme:
     assert (report.status, report.result) == (
         "SUCCESS", {"found": {"vpc": 1}, "failed": [], "failed_count": 0}
     )  # fmt: skip
-    (found,) = job.resources
-    assert (found.region, found.kind, found.resources) == ("north", "vpc", [{"id": "net-1", "name": "main"}])
+    (page,) = job.resources
+    assert (page.region, page.kind, page.resources) == ("north", "vpc", [{"id": "net-1", "name": "main"}])
 
 
 def test_terraform_gets_its_credentials_and_region(

@@ -1,4 +1,4 @@
-"""Whoever wants a job to stop, Terraform ends in good order, in time, and the report says why."""
+"""Terraform ends in good order and in time for every reason to stop, and the report names it."""
 
 from __future__ import annotations
 
