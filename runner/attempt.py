@@ -91,7 +91,9 @@ class Attempt:
         #: Ends what a step has started, such as the renewal of credentials.
         self.cleanup = ExitStack()
         self.log = LogPipe(
-            send=partial(self.client.append_log, claim.job_id, claim.claim_id, give_up=self.stop.gave_up),
+            send=partial(
+                self.client.append_log, claim.job_id, claim.claim_id, give_up=self.stop.has_given_up
+            ),
             first_seq=claim.next_log_seq,
             redactor=self.redactor,
             spool_dir=equipment.data.work,
@@ -155,7 +157,7 @@ class Attempt:
         return process.Leash(
             descriptors=watchdog.leash(self.marker),
             limits=self.equipment.settings.limits,
-            on_interrupt=lambda: watchdog.is_interrupted(self.marker),
+            on_interrupt=lambda: watchdog.record_interrupt(self.marker),
             is_alive=lambda pid: pid in processes_of(self.marker),
         )
 

@@ -209,7 +209,7 @@ class ConsoleClient:
         )
 
     def heartbeat(self, job_id: str, request: HeartbeatRequest, *, timeout: float) -> HeartbeatAnswer:
-        """A single try: the next beat is the retry."""
+        """Send one beat, without another try: the next beat is that."""
         return self._ask(
             HeartbeatAnswer,
             "POST",
@@ -260,7 +260,7 @@ class ConsoleClient:
                     _raise_for(response)
                 return _save(response, target)
 
-        return self._patiently(fetch, give_up=give_up)
+        return self._retry(fetch, give_up=give_up)
 
     def upload_errored_state(self, job_id: str, claim_id: str, state: bytes, *, give_up: GiveUp) -> None:
         """Keep a state that Terraform could not save with its job. The claim may be gone by now."""
@@ -311,9 +311,9 @@ class ConsoleClient:
             _raise_for(response)
             return read(response)
 
-        return self._patiently(once, give_up=give_up)
+        return self._retry(once, give_up=give_up)
 
-    def _patiently(self, attempt: Callable[[], Answer], *, give_up: GiveUp) -> Answer:
+    def _retry(self, attempt: Callable[[], Answer], *, give_up: GiveUp) -> Answer:
         tries = 0
         while True:
             try:

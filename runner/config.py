@@ -64,8 +64,8 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         pools=_names(",".join(options.pool) or environ.get("SLIPWAY_RUNNER_POOLS") or ""),
         slots=_slots(options.slots),
         once=options.once,
-        ca_file=_authorities(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
-        terraform_config=_readable(
+        ca_file=_certificate_file(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
+        terraform_config=_require_file(
             options.terraform_config or _path(environ, "SLIPWAY_RUNNER_TERRAFORM_CONFIG")
         ),
         pass_environment=_names(options.pass_env or environ.get("SLIPWAY_RUNNER_PASS_ENV") or ""),
@@ -122,14 +122,14 @@ def _path(environ: Mapping[str, str], name: str) -> Path | None:
     return Path(environ[name]) if environ.get(name) else None
 
 
-def _readable(path: Path | None) -> Path | None:
+def _require_file(path: Path | None) -> Path | None:
     if path and not path.is_file():
         raise SettingsError(f"There is no file {path}.")
     return path.absolute() if path else None
 
 
-def _authorities(path: Path | None) -> Path | None:
-    file = _readable(path)
+def _certificate_file(path: Path | None) -> Path | None:
+    file = _require_file(path)
     if file:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)

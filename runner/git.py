@@ -84,11 +84,11 @@ def _receive(url: str, wants: list[ObjectID] | None, token: str | None) -> Memor
     manager: Any = client.pool_manager
     opened = manager.urlopen
 
-    def remembered(*arguments: Any, **options: Any) -> Any:
+    def open_and_remember(*arguments: Any, **options: Any) -> Any:
         answers.append(answer := opened(*arguments, **options))
         return answer
 
-    manager.urlopen = remembered
+    manager.urlopen = open_and_remember
     with SpooledTemporaryFile[bytes](max_size=SPOOL_BYTES) as pack:
 
         def keep(data: bytes) -> int:

@@ -20,7 +20,7 @@ class NotAPack(ValueError):
 
 
 def check_pack(pack: IO[bytes], *, limit_bytes: int) -> None:
-    """Walk through the pack, inflating into nothing, and refuse it where its objects pass the limit."""
+    """Read through the pack without keeping its objects, and refuse it if they exceed the limit."""
     pack.seek(0)
     head = pack.read(12)
     if len(head) < 12 or head[:4] != b"PACK":

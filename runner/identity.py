@@ -122,7 +122,7 @@ class IdentityInUse:
         renewal = ", and are renewed before" if credentials.renewable else ""
         self._attempt.log.write(
             f"{words}; the credentials end at {rfc3339(credentials.expires_at)}{renewal}",
-            data=_data(credentials.expires_at, renewable=credentials.renewable),
+            data=_expiry_data(credentials.expires_at, renewable=credentials.renewable),
         )
 
     def _log_renewal(self, what: str) -> None:
@@ -132,7 +132,7 @@ class IdentityInUse:
             self._attempt.log.write(
                 f"The credentials are renewed: they end at {rfc3339(expires_at)}",
                 LogLevel.DEBUG,
-                _data(expires_at, renewable=True),
+                _expiry_data(expires_at, renewable=True),
             )
 
 
@@ -162,5 +162,5 @@ def assume_credentials(attempt: Attempt) -> None:
             )
 
 
-def _data(expires_at: datetime, *, renewable: bool) -> dict[str, object]:
+def _expiry_data(expires_at: datetime, *, renewable: bool) -> dict[str, object]:
     return {"kind": "credentials", "expires_at": rfc3339(expires_at), "renewable": renewable}

@@ -116,7 +116,7 @@ class LogPipe:
         is none.
         """
         output = "\n".join(printed)
-        has_secret = self._redactor.finds(output)
+        has_secret = self._redactor.has_secret(output)
         has_head = "provision_progress" in output and self._redactor.has_head(output)
         lines: list[Line] = []
         for text, level, data, is_verbatim, piece in events:
@@ -133,7 +133,7 @@ class LogPipe:
 
     def _mask_lines(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
         mask = self._redactor.mask
-        if data and self._redactor.finds(_json(data)):
+        if data and self._redactor.has_secret(_json(data)):
             data = self._mask_data(data)
         for part in message.split("\n"):
             yield _line(mask(_storable(part)), level, data)
@@ -183,7 +183,7 @@ class LogPipe:
                 self._stop_shipping(reason)
 
     def _next_batch(self) -> Batch | None:
-        """The next lines to send, or None when the pipe is closed and empty."""
+        """Return the next lines to send, or None when the pipe is closed and empty."""
         with self._ready:
             self._ready.wait_for(lambda: self._waiting or self._closing or self._again)
             if self._again:
@@ -207,7 +207,7 @@ class LogPipe:
         self._kept.append(batch)
 
     def _rewind(self, batch: Batch, gap: LogGap) -> None:
-        """The console lost its last batches: send them once more, from where it asks, then this one."""
+        """Send the batches again that the console lost, from the line that it expects, and then this one."""
         again = [earlier for earlier in self._kept if earlier.first_seq >= gap.expected_seq]
         if not again or again[0].first_seq != gap.expected_seq:
             raise gap
@@ -256,7 +256,7 @@ class Spool:
         return True
 
     def take(self, *, lines: int, size: int) -> list[Line]:
-        """The oldest lines, within both limits; at least one if there is any."""
+        """Return the oldest lines, within both limits; at least one if there is any."""
         oldest: list[Line] = []
         while len(oldest) < lines and (self._memory or self._on_disk):
             if not self._memory:

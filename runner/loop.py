@@ -85,7 +85,7 @@ class Runner:
             if kill:
                 attempt.stop.kill()
             else:
-                attempt.stop.runner_stops()
+                attempt.stop.stop_runner()
 
     def _is_done(self) -> bool:
         # A slot that waits for a claim is left behind: what the console gives it in this very moment

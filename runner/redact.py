@@ -53,7 +53,7 @@ class Redactor:
             if forms != self._secrets.forms:
                 self._secrets = _SecretForms(forms)
 
-    def finds(self, document: str) -> bool:
+    def has_secret(self, document: str) -> bool:
         """Return whether a JSON text has a secret in any of its forms: mostly it has none."""
         return bool(self._secrets.spans(_encode(document)))
 
@@ -146,7 +146,7 @@ class SplitRedactor:
         self._begun: dict[str, bytes] = {}
 
     def mask(self, source: str, piece: str, *, thorough: bool) -> str:
-        """A piece without the parts of secrets that go on in its neighbours. See `_SecretForms.beginning`."""
+        """Mask the parts of secrets that continue in other pieces. See `_SecretForms.beginning`."""
         before, encoded = self._begun.pop(source, b""), _encode(piece)
         spans, begun = self._redactor.split(before, encoded, thorough=thorough)
         end = len(before) + len(encoded)
@@ -221,7 +221,7 @@ def _base64_encodings(secret: bytes) -> Iterator[str]:
 
 
 def _wrapped_base64(whole: str) -> Iterator[str]:
-    """The lines into which `base64` and `openssl` break a long text, without the end of the last one.
+    """Return the lines into which `base64` and `openssl` break a long text, without the last one's end.
 
     That depends on what follows the secret, such as the newline of `echo`.
     """
@@ -232,7 +232,7 @@ def _wrapped_base64(whole: str) -> Iterator[str]:
 
 
 def _inner_base64(text: str, offset: int) -> str:
-    """The part that is the same whatever stands around the secret, as in base64("user:secret")."""
+    """Return the part that does not depend on the text around the secret, as in base64("user:secret")."""
     start = (0, 2, 3)[offset]  # 8 and 16 foreign bits reach into 2 and 3 characters.
     end = len(text) - 4 if text.endswith("=") else len(text)
     return text[start:end]

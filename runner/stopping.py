@@ -87,7 +87,7 @@ class Stop:
     def time_out(self) -> None:
         self._request_stop(StopReason.TIMEOUT_EXCEEDED, self._grace_seconds)
 
-    def runner_stops(self) -> None:
+    def stop_runner(self) -> None:
         self._request_stop(StopReason.RUNNER_STOPPED, RUNNER_STOP_SECONDS)
         self._give_up_at = min(self._give_up_at, clock.now() + LAST_REPORT_SECONDS)
 
@@ -100,7 +100,7 @@ class Stop:
             self._shield_ends_at = None
         self._give_up_at = clock.now() + 2
 
-    def claim_is_stale(self) -> None:
+    def lose_claim(self) -> None:
         self._request_stop(StopReason.LEASE_LOST, min(STALE_CLAIM_SECONDS, self._lease.kill_at - clock.now()))
         # Nothing is accepted any more: a console that fails on this attempt's log must not hold its slot.
         self._give_up_at = min(self._give_up_at, clock.now() + STALE_CLAIM_SECONDS)
@@ -126,7 +126,7 @@ class Stop:
     def requested(self) -> bool:
         return self.reason is not None
 
-    def gave_up(self) -> bool:
+    def has_given_up(self) -> bool:
         """Return whether even the last report is no longer worth waiting for."""
         return clock.now() >= self._give_up_at
 
@@ -142,7 +142,7 @@ class Stop:
         self._shield_ends_at = None
 
     def wait(self, seconds: float) -> None:
-        """Do nothing for a while, unless there is a reason to stop."""
+        """Wait for a while, unless there is a reason to stop."""
         end = clock.now() + seconds
         while (remaining := end - clock.now()) > 0:
             self.check()

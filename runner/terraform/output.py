@@ -94,7 +94,7 @@ class OutputReader:
         if kind == "diagnostic":
             return self._diagnostic(message)
         level = _LEVELS.get(message.get("@level", ""), LogLevel.INFO)
-        printed = _printed(message.get("hook") or {}) if kind == "provision_progress" else None
+        printed = _provisioner_output(message.get("hook") or {}) if kind == "provision_progress" else None
         return Event(message["@message"], level, self._data(kind, message), is_verbatim, printed)
 
     def _data(self, kind: str, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ class OutputReader:
         return Event(_describe(diagnostic), LogLevel.ERROR if is_error else LogLevel.WARN, _card(diagnostic))
 
 
-def _printed(hook: dict[str, Any]) -> tuple[str, str]:
+def _provisioner_output(hook: dict[str, Any]) -> tuple[str, str]:
     return str((hook.get("resource") or {}).get("addr", "")), str(hook.get("output", ""))
 
 

@@ -82,7 +82,7 @@ class LineSplitter:
             self._on_lines([self._take_line()])
 
     def _whole(self, chunk: bytes) -> list[str]:
-        """The lines of a chunk that begins and ends with one."""
+        """Return the lines of a chunk that begins and ends with whole ones."""
         if len(chunk) <= self._limit:
             return _text(chunk + b"\n").split("\n")[:-1]
         lines = []
@@ -226,7 +226,7 @@ def _wait_for_end(process: subprocess.Popen[bytes], on_poll: OnPoll, ending: _En
                 has_more = failure is None and on_poll()
             except Exception as error:
                 failure, has_more = error, False
-            ending.press()
+            ending.escalate()
     return failure
 
 
@@ -248,7 +248,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     descriptors = [report, *leash.descriptors]
     limits = ",".join(f"{number}={value}" for number, value in leash.limits.items())
-    with _interrupts_blocked():
+    with _block_interrupts():
         return subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _LEASH, ",".join(map(str, descriptors)), limits, *command],
             cwd=cwd,
@@ -263,7 +263,7 @@ def _start(
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Start processes with SIGINT blocked: the leash keeps an early one for its program."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -293,7 +293,7 @@ class _Ending:
         self._on_interrupt = on_interrupt
         self._interrupts = 0
 
-    def press(self) -> None:
+    def escalate(self) -> None:
         if not self._stop.requested():
             return
         moment = clock.now()
@@ -310,7 +310,7 @@ class _Ending:
         self._on_interrupt()
         while is_alive():
             time.sleep(_POLL_SECONDS)
-            self.press()
+            self.escalate()
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

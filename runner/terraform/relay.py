@@ -111,7 +111,7 @@ class Relay:
             self._end()
 
     def _start(self) -> None:
-        """Returns at once: what connects before the process is up waits in the socket's queue."""
+        """Start the process without waiting: early connections wait in the socket's queue."""
         self._end_process()
         # Kept here, so that a relay that was killed is followed by one at the same address.
         self._listening = self._listening or socket.create_server(("127.0.0.1", 0))

@@ -78,7 +78,7 @@ class Watchdog:
             self._write_attempt(marker)
             self._send_or_restart({"marker": marker, **attempt})
 
-    def is_interrupted(self, marker: str) -> None:
+    def record_interrupt(self, marker: str) -> None:
         """Record that the runner interrupts the attempt now: the watchdog must not do it a second time."""
         with self._lock:
             self._interrupted.add(marker)
@@ -213,7 +213,7 @@ class _WatchedAttempt:
         self.interrupt_at, self.kill_at = facts["interrupt_at"], facts["kill_at"]
         self.directories, self.relay = facts["directories"], facts["relay"]
 
-    def press(self) -> None:
+    def escalate(self) -> None:
         """Interrupt each group once (a second SIGINT makes Terraform drop its state), then kill."""
         groups = groups_of(self.marker)
         self.empty_polls = 0 if groups else self.empty_polls + 1
@@ -251,7 +251,7 @@ def _follow_runner() -> list[_WatchedAttempt]:
                 _apply_message(json.loads(line), attempts)
         for attempt in attempts.values():
             if _now() >= attempt.interrupt_at:
-                attempt.press()
+                attempt.escalate()
 
 
 def _apply_message(message: dict[str, Any], attempts: dict[str, _WatchedAttempt]) -> None:
@@ -276,7 +276,7 @@ def _end_orphans(attempts: list[_WatchedAttempt]) -> None:
     relays = {attempt.relay for attempt in attempts if attempt.relay is not None}
     while attempts:
         for attempt in list(attempts):
-            attempt.press()
+            attempt.escalate()
             if attempt.empty_polls >= _EMPTY_POLLS:
                 attempt.clear_up()
                 attempts.remove(attempt)

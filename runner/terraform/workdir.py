@@ -62,7 +62,7 @@ class DataDirectory:
             ) from error
 
     def hold(self) -> None:
-        """One runner per data directory, and not before the watchdog of an earlier one is done."""
+        """Lock the data directory for one runner, once the watchdog of an earlier one has ended."""
         self._runner_lock = _open_lock(self.root / "runner.lock")
         if not _try_lock(self._runner_lock):
             raise SettingsError(
@@ -120,14 +120,14 @@ class DataDirectory:
         return target
 
     def rescued_states(self) -> Iterator[tuple[str, str, Path]]:
-        """The states that wait for the console: job, claim, file."""
+        """Return the states that wait for the console: job, claim, file."""
         for file in sorted(self.rescued.glob(f"*_*_{ERRORED_STATE}")):
             job_id, claim_id, _ = file.name.split("_", 2)
             yield job_id, claim_id, file
 
     @contextmanager
     def plugin_cache_lock(self, *, while_waiting: Callable[[], None]) -> Iterator[None]:
-        """Terraform's provider cache is not made for two writers: one `init` at a time."""
+        """Lock the provider cache, which is not made for two writers, for one `init`."""
         descriptor = _open_lock(self.root / "plugin-cache.lock")
         try:
             while not _try_lock(descriptor):
@@ -213,7 +213,7 @@ class Workdir:
 
 
 def safe_parts(name: str) -> tuple[str, ...]:
-    """The parts of a relative path that stays inside; anything else is refused."""
+    """Return the parts of a relative path that stays inside, and refuse any other."""
     if not name or len(name) > _MAX_PATH_CHARS or any(ord(char) < 32 or char in "\\\x7f" for char in name):
         raise UnsafeFile(
             f"The file name {name[:80]!r} is not allowed: empty, too long or with odd characters."

@@ -73,7 +73,7 @@ def test_what_the_runner_has_interrupted_is_not_interrupted_again(
 ) -> None:
     """The lease runs out while Terraform, interrupted by the runner, still finishes a resource."""
     watch(watchdog, interrupt_in=1.5, kill_in=2.5)
-    watchdog.is_interrupted(MARKER)
+    watchdog.record_interrupt(MARKER)
     wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 0
 
@@ -83,7 +83,7 @@ def test_a_renewal_does_not_make_it_forget(
 ) -> None:
     """A cancelled attempt is interrupted and goes on renewing its lease; then its runner is killed."""
     watch(watchdog, interrupt_in=60, kill_in=120)
-    watchdog.is_interrupted(MARKER)
+    watchdog.record_interrupt(MARKER)
     watch(watchdog, interrupt_in=0.2, kill_in=1.2)
     wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 0
@@ -95,7 +95,7 @@ def test_a_watchdog_that_follows_a_killed_one_knows_everything_from_its_start(
     """Its runner may die before it sends more: an interrupted process is killed, not interrupted again."""
     watch(watchdog, interrupt_in=0, kill_in=60)
     wait_until(interrupts, what="the interrupt")
-    watchdog.is_interrupted(MARKER)
+    watchdog.record_interrupt(MARKER)
     kill(watchdog)
     watch(watchdog, interrupt_in=0, kill_in=1)
     wait_until(has_ended_of(working), what="the kill")

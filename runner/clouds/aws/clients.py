@@ -29,7 +29,7 @@ class AwsClients(CloudClients):
 
     def client(self, service: str, region: str, **options: Any) -> Any:
         """Return a client that is patient when throttled."""
-        return self.session.client(service, region_name=region, config=self._patient(**options))
+        return self.session.client(service, region_name=region, config=self._client_config(**options))
 
     def principal(self) -> dict[str, str]:
         answer = self.client("sts", self.region).get_caller_identity()
@@ -49,7 +49,7 @@ class AwsClients(CloudClients):
             return f"AWS answered: {message_of(error)}. Allow it in the policies of {self.role_arn}."
         return self.explain(error)
 
-    def _patient(self, **options: Any) -> Any:
+    def _client_config(self, **options: Any) -> Any:
         return self._config(retries=_RETRIES, connect_timeout=10, read_timeout=30, **options)
 
 

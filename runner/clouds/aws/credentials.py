@@ -196,7 +196,7 @@ class AwsRole(AwsClients):
 
     def _sts(self, *, signed: bool) -> Any:
         unsigned = {} if signed else {"signature_version": load("botocore").UNSIGNED}
-        return self._own.client("sts", region_name=self.region, config=self._patient(**unsigned))
+        return self._own.client("sts", region_name=self.region, config=self._client_config(**unsigned))
 
     def _keys(self, answer: dict[str, Any]) -> Keys:
         keys = answer["Credentials"]

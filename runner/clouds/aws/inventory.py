@@ -49,7 +49,7 @@ class AwsInventory:
                 self._clients[service, region] = self._aws.client(service, region)
             return self._clients[service, region]
 
-    def _paged(self, service: str, region: str, call: str, size: int | None = None) -> Iterator[Any]:
+    def _pages_of(self, service: str, region: str, call: str, size: int | None = None) -> Iterator[Any]:
         paginator = self._client(service, region).get_paginator(call)
         return iter(paginator.paginate(PaginationConfig={"PageSize": size} if size else {}))
 
@@ -65,7 +65,7 @@ class AwsInventory:
         ]
 
     def _vpc(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("ec2", region, "describe_vpcs", _EC2_PAGE):
+        for page in self._pages_of("ec2", region, "describe_vpcs", _EC2_PAGE):
             yield [
                 {
                     "id": vpc["VpcId"],
@@ -77,7 +77,7 @@ class AwsInventory:
             ]
 
     def _subnet(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("ec2", region, "describe_subnets", _EC2_PAGE):
+        for page in self._pages_of("ec2", region, "describe_subnets", _EC2_PAGE):
             yield [
                 {
                     "id": subnet["SubnetId"],
@@ -102,13 +102,13 @@ class AwsInventory:
         ]
 
     def _cluster(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("eks", region, "list_clusters"):
+        for page in self._pages_of("eks", region, "list_clusters"):
             yield [{"id": name, "name": name, "type": "eks"} for name in page["clusters"]]
-        for page in self._paged("ecs", region, "list_clusters"):
+        for page in self._pages_of("ecs", region, "list_clusters"):
             yield [{"id": arn, "name": arn.rpartition("/")[2], "type": "ecs"} for arn in page["clusterArns"]]
 
     def _certificate(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("acm", region, "list_certificates"):
+        for page in self._pages_of("acm", region, "list_certificates"):
             yield [
                 {
                     "id": certificate["CertificateArn"],
@@ -119,7 +119,7 @@ class AwsInventory:
             ]
 
     def _hosted_zone(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("route53", self._aws.region, "list_hosted_zones"):
+        for page in self._pages_of("route53", self._aws.region, "list_hosted_zones"):
             yield [
                 {
                     "id": zone["Id"].rpartition("/")[2],
