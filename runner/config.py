@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-#: How long a cancelled Terraform may take to finish what it has in flight. The lease is renewed
+#: The time for a cancelled Terraform to finish the requests that it has in flight. The lease is renewed
 #: meanwhile, so this can be generous: killing an apply loses track of half-made resources.
 DEFAULT_STOP_GRACE_SECONDS = 60.0
 

@@ -22,7 +22,7 @@ from runner.protocol import IdentityAccess, IdentityTokenAnswer, IdentityTokenRe
 _READING = (JobType.PLAN, JobType.DRIFT_CHECK)
 
 
-#: Of ambient credentials whose identity names no cloud.
+#: The error for ambient credentials whose identity names no cloud.
 CLOUD_UNKNOWN = "It is not known which cloud the runner's own credentials are for. Say it in the identity."
 
 

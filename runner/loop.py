@@ -16,7 +16,7 @@ from runner.unsaved_state import deliver_rescued_states
 
 logger = logging.getLogger(__name__)
 
-#: How long a claim request is held by the console. Below the 30 s that it allows, and that proxies close at.
+#: The time for which the console holds a claim request: below its limit of 30 s, which proxies share.
 CLAIM_WAIT_SECONDS = 25.0
 #: After a refusal that is not about this runner, so that a broken console is not hammered.
 REFUSED_WAIT_SECONDS = 5.0

@@ -23,12 +23,12 @@ MAX_BATCH_LINES = 2_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
-#: What a runner writes into the work directory, beside the files of a configuration.
+#: The files that a runner writes into the working directory, beside those of a configuration.
 VARIABLES_FILE = "slipway.auto.tfvars.json"
 VERSION_FILE = "slipway_version.tf.json"
 BACKEND_FILE = "slipway_backend_override.tf.json"
 OWN_FILES = frozenset({VARIABLES_FILE, VERSION_FILE, BACKEND_FILE})
-#: What Terraform itself writes there. A configuration has none of either.
+#: The files that Terraform itself writes there. A configuration must have none of either.
 TERRAFORMS_FOLDER = ".terraform"
 ERRORED_STATE = "errored.tfstate"
 TERRAFORMS_FILES = frozenset({ERRORED_STATE, "terraform.tfstate"})
@@ -268,7 +268,7 @@ class Claim:
     plan: PlanReference | None
     retry: RetriedPlan | None = None
     identity: IdentityAccess | None = None
-    #: What opens a private Git source: a token, or `name:password`. For fetching it, and for nothing else.
+    #: The credential of a private Git source: a token, or `name:password`. Only for fetching that source.
     source_token: str | None = None
 
 
@@ -321,7 +321,7 @@ class StatusReport:
     claim_id: str
     status: str
     result: dict[str, Any] | None = None
-    #: Of a DEPLOY, the values of its sensitive outputs by name: sealed on arrival, never a part of `result`.
+    #: The values of a DEPLOY's sensitive outputs by name: encrypted on arrival, never a part of `result`.
     sensitive_outputs: dict[str, Any] | None = None
     error_code: str | None = None
     error_message: str | None = None

@@ -28,7 +28,7 @@ _MIN_LINE_CHARS = 4
 #: a user's password, and those of JavaScript's `encodeURIComponent`.
 _UNESCAPED_IN_URLS = ("", "/", "$&+:=@", "$&+,;=", "!'()*")
 _PERCENT = re.compile("%..")
-#: Where `base64` and `openssl base64` begin a new line.
+#: The line lengths of `base64` and `openssl base64`.
 _BASE64_LINE_CHARS = (76, 64)
 _MIN_BASE64_LINE_CHARS = 12
 #: A shorter beginning of a secret says little, and is the end of many words.

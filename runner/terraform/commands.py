@@ -12,7 +12,7 @@ from typing import Any
 from python_terraform import IsFlagged, IsNotFlagged
 from python_terraform import Terraform as CommandLines
 
-#: How long to wait for a state lock: longer than an interrupted predecessor needs to let go.
+#: The wait for a state lock: longer than an interrupted predecessor needs to release it.
 LOCK_TIMEOUT_SECONDS = 30
 
 # It looks for a state file when it is made: give it a place where there is none.

@@ -46,7 +46,7 @@ from tests.waiting import wait_until
 
 TOKEN = "slt_one-use"
 CREDENTIAL = "slr_the-credential-of-the-suite"
-#: What an attempt shows to the cloud of its identity.
+#: The token that an attempt shows to the cloud of its identity.
 IDENTITY_TOKEN = "the-identity-token-of-the-suite"
 
 
@@ -136,7 +136,7 @@ class Foreign:
 
 _PAGE = {"Content-Type": "text/html; charset=utf-8"}
 
-#: What proxies, ingresses and sign-in pages say while the console behind them is replaced.
+#: The answers of proxies, ingresses and sign-in pages while the console behind them is replaced.
 FOREIGN = {
     "a page": Foreign(200, b"<html>Back soon</html>", _PAGE),
     "no such host": Foreign(404, b"default backend - 404", {"Content-Type": "text/plain"}),
@@ -167,7 +167,7 @@ class FakeConsole:
         self.registrations: list[RegistrationRequest] = []
         self.facts: list[RunnerFacts] = []
         self.goodbyes: list[Goodbye] = []
-        #: What the next goodbye is answered; an older console does not know it.
+        #: The answer to the next goodbye, which an older console does not know.
         self.goodbye_status = 200
         self.answers_goodbyes = threading.Event()
         self.answers_goodbyes.set()
@@ -306,7 +306,7 @@ class FakeConsole:
     def resources(self, spec: str = "demo") -> set[str]:
         return {resource["name"] for resource in self.state(spec).get("resources", [])}
 
-    # What the handler calls.
+    # The handler calls these.
 
     def register(self, request: RegistrationRequest) -> dict[str, Any]:
         with self.lock:

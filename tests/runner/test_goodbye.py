@@ -15,7 +15,7 @@ from tests.runner.conftest import RunnerProcess, StartRunner
 from tests.runner.fake_console import FakeConsole
 from tests.waiting import wait_until
 
-#: What ends a runner that waits for work; below the 20 s that any other request waits for its answer.
+#: The time in which an idle runner ends; below the 20 s that any other request waits for its answer.
 STOP_SECONDS = 15
 
 

@@ -84,7 +84,7 @@ class Cloud:
         with self._lock:
             return next(server for server in self.servers.values() if server["name"] == name)
 
-    # What the handler calls.
+    # The handler calls these.
 
     def create(self, attributes: dict[str, Any]) -> dict[str, Any] | None:
         name = str(attributes["name"])

@@ -36,7 +36,7 @@ class AwsInventory:
         return pages
 
     def is_off(self, error: Exception, region: str) -> bool:
-        # Where the role was assumed its keys are known: there, such an answer means something else.
+        # The region that issued the keys knows them: there, such an answer means something else.
         return region != self._aws.region and error_code(error) in _OFF
 
     def explain(self, error: Exception) -> str:
