@@ -10,7 +10,7 @@ from django.conf import settings
 from playwright.sync_api import Page, sync_playwright
 
 from bench.visitor import Visitor
-from console.doctor import find_chromium
+from console.local.doctor import find_chromium
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 

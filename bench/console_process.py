@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from bench.site import Site
 from bench.wire_client import Console
-from console.supervisor import Service
-from console.up import Address, free_address
+from console.local.supervisor import Service
+from console.local.up import Address, free_address
 
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
@@ -24,7 +24,7 @@ def running_console(site: Site) -> Iterator[Console]:
     listen = ["--host", address.host, "--port", str(address.port)]
     service = Service(
         name="console",
-        command=[sys.executable, "-P", "-m", "console.serve", *listen],
+        command=[sys.executable, "-P", "-m", "console.local.serve", *listen],
         environment=lambda: site.environment | {"SLIPWAY_PUBLIC_URL": address.url},
         log_file=site.folder / "console.log",
         stop_seconds=STOP_SECONDS,

@@ -21,10 +21,10 @@ from bench.rounds import take_turns
 from bench.site import Site
 from bench.tenant import TYPES, new_tenant
 from console.ids import new_id
-from console.installation import own_connections
 from console.jobs import attempts
 from console.jobs.models import Job
 from console.live.publish import publisher
+from console.local.installation import own_connections
 from console.runners.services import KnownRunner
 from runner.protocol import ClaimRequest
 

@@ -21,9 +21,9 @@ from bench.report import Figure
 from bench.rounds import take_turns
 from bench.site import Site
 from bench.tenant import Tenant, new_tenant
-from console.embedded_postgres import ROLE, installed_programs
 from console.live import topics
 from console.live.publish import CHANNEL, Publisher
+from console.local.embedded_postgres import ROLE, installed_programs
 
 CLIENTS = 16
 #: Topics published each second meanwhile: three for each of as many jobs as the console carries.

@@ -24,7 +24,7 @@ from bench.tenant import TYPES, new_tenant
 from console.ids import new_id
 from console.jobs import attempts, queue
 from console.jobs.queue import Held
-from console.prepared import fetch_one
+from console.prepared_statements import fetch_one
 from console.runners.services import KnownRunner
 from runner.protocol import ClaimRequest, StatusReport
 

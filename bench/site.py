@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.embedded_postgres import EmbeddedPostgres
-from console.installation import migrate, own_connections, set_up_django, without_libpq_variables
+from console.local.embedded_postgres import EmbeddedPostgres
+from console.local.installation import migrate, own_connections, set_up_django, without_libpq_variables
 
 ROOT = Path(__file__).resolve().parent.parent
 

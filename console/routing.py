@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from console.jobs.consumers import JobConsumer
-from console.live.consumers import OrganizationConsumer
+from console.accounts.consumers import OrganizationConsumer
+from console.jobs.log.consumers import JobConsumer
 
 websocket_urlpatterns = [
     path("ws/jobs/<uuid:job_id>", JobConsumer.as_asgi()),

@@ -49,7 +49,7 @@ def database(url: str) -> dict[str, object]:
                     # A forgotten open transaction would slow every claim down (dead rows cannot be removed).
                     "-c idle_in_transaction_session_timeout=60000",
                     "-c lock_timeout=30000",
-                    # For `console.prepared`: planning a statement takes as long as carrying it out.
+                    # For `console.prepared_statements`: planning takes as long as carrying out.
                     "-c plan_cache_mode=force_generic_plan",
                 )
             ),
@@ -106,12 +106,12 @@ INSTALLED_APPS = [
     "console.live",
     "specs",
     "console.runners",
-    "console.identities",
     "console.jobs",
+    "console.identities",
     "console.plans",
     "console.state",
     "console.janitor",
-    "console.overview",
+    "console.pages",
 ]
 
 MIDDLEWARE = [
@@ -145,7 +145,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.pages.shell",
+                "console.pages.frame.shell",
             ],
         },
     }
@@ -173,7 +173,7 @@ AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = 0.25
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "console.accounts.views.locked_out"
+AXES_LOCKOUT_CALLABLE = "console.pages.sign_in.locked_out"
 AXES_VERBOSE = False
 AXES_ENABLE_ACCESS_FAILURE_LOG = True
 

@@ -18,7 +18,7 @@ urlpatterns = [
     path(".well-known/openid-configuration", discovery.openid_configuration, name="openid-configuration"),
     path(".well-known/jwks.json", discovery.jwks, name="jwks"),
     path("api/", include("console.urls_api")),
-    path("", include("console.urls_pages")),
+    path("", include("console.pages.urls")),
 ]
 
 handler404 = "console.middleware.not_found"

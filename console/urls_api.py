@@ -6,7 +6,6 @@ from drf_spectacular.views import SpectacularAPIView
 from console.accounts import api as accounts
 from console.identities import api as identities
 from console.jobs import api as jobs
-from console.jobs import identity_api as identity_jobs
 from console.plans import api as plans
 from console.runners import api as runners
 from console.state import api as state
@@ -106,10 +105,10 @@ urlpatterns = [
         identities.ResourcesView.as_view(),
         name="api-identity-resources",
     ),
-    path("identities/<uuid:identity_id>/test", identity_jobs.TestView.as_view(), name="api-identity-test"),
+    path("identities/<uuid:identity_id>/test", identities.TestView.as_view(), name="api-identity-test"),
     path(
         "identities/<uuid:identity_id>/refresh",
-        identity_jobs.RefreshView.as_view(),
+        identities.RefreshView.as_view(),
         name="api-identity-refresh",
     ),
     path("organizations/<slug:slug>/queue", jobs.QueueDepthView.as_view(), name="api-queue-depth"),

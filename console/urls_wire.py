@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.jobs import identity_wire as identities
+from console.identities import wire as identities
 from console.jobs import wire as jobs
 from console.plans import wire as plans
 from console.runners import wire as runners

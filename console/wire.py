@@ -1,83 +1,17 @@
-"""What every endpoint for runners shares: who is calling, what was sent, how refusals are answered.
+"""Django's request handler for runners, which passes none of the browser's middleware.
 
-Runners' requests pass none of the browser's middleware (sessions, CSRF, CSP): they carry a
-credential, and the console answers thousands of them a minute.
+Runners carry a credential instead of a session, and the console answers thousands of their requests a minute.
 """
 
 import asyncio
-import functools
-import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
-import orjson
-from django.core.exceptions import RequestAborted, RequestDataTooBig
+from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, HttpResponse
 from django.urls import get_resolver
 
-from console.errors import InvalidMessage, RunnerUnknown, SlipwayError
-from console.live.threads import in_thread
 from console.middleware import response_to
-from console.runners.services import KnownRunner, recognize
-from runner.protocol import ProtocolError, from_wire
-
-logger = logging.getLogger("slipway.wire")
-
-Message = TypeVar("Message")
-View = Callable[..., Coroutine[Any, Any, HttpResponse]]
-
-
-def method(*methods: str) -> Callable[[View], View]:
-    """Accept these methods only, and answer every refusal with a problem document."""
-
-    def decorate(view: View) -> View:
-        @functools.wraps(view)
-        async def handle(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            if request.method not in methods:
-                return HttpResponse(status=405, headers={"Allow": ", ".join(methods)})
-            try:
-                return await view(request, *args, **kwargs)
-            except (SlipwayError, RequestDataTooBig) as error:
-                return response_to(request, error)
-
-        return handle
-
-    return decorate
-
-
-def message(kind: type[Message], request: HttpRequest) -> Message:
-    """The request's body as a protocol message."""
-    try:
-        value = orjson.loads(request.body)
-        return from_wire(kind, without_nul(value) if b"\\u0000" in request.body else value)
-    except orjson.JSONDecodeError as error:
-        raise InvalidMessage(f"The body is not JSON: {error}") from error
-    except ProtocolError as error:
-        raise InvalidMessage(str(error)) from error
-
-
-def without_nul(value: Any) -> Any:
-    """PostgreSQL keeps every character but this one, and one in an error message must not lose a report."""
-    match value:
-        case str():
-            return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-        case list():
-            return [without_nul(one) for one in value]
-        case dict():
-            return {without_nul(key): without_nul(one) for key, one in value.items()}
-    return value
-
-
-def bearer(request: HttpRequest) -> str:
-    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not credential:
-        raise RunnerUnknown("Send the runner credential as `Authorization: Bearer …`.")
-    return credential.strip()
-
-
-async def authenticated(request: HttpRequest) -> KnownRunner:
-    return await in_thread(recognize, bearer(request))
 
 
 class WireHandler(ASGIHandler):

@@ -15,9 +15,9 @@ from rest_framework.views import APIView
 from console.accounts.access import organization_to_administer, organization_to_operate, organization_to_view
 from console.accounts.authentication import person
 from console.errors import BadInput, NotFound
+from console.inputs import whole_number
 from console.runners.models import DEFAULT_POOL, Pool
 from console.runners.services import default_pool
-from console.whole_numbers import whole_number
 from specs import access, catalogue, selectors, services, sets
 from specs.archive import read_archive
 from specs.comparison import compare

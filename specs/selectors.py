@@ -1,6 +1,5 @@
 """Reading specs."""
 
-from django.apps import apps
 from django.db.models import Max
 
 from console.accounts.models import Organization
@@ -11,19 +10,13 @@ from specs.variables import Effective, effective
 
 
 def specs_of(organization: Organization) -> list[Spec]:
-    """The organization's specs with the newest job, the revision's number and the components of each."""
+    """The organization's specs with the number of its revision and the components of each."""
     found = Spec.objects.filter(organization=organization, archived_at=None)
     found = found.select_related("organization", "pool")
     newest_number = Max("revisions__number")
     specs: list[Spec] = list(
         found.prefetch_related("components").annotate(revision_number=newest_number).order_by("name")
     )
-    jobs_room = apps.get_model("jobs", "Job")  # stands above this room, so it is not imported
-    newest = jobs_room._default_manager.filter(spec__in=specs)
-    jobs = newest.order_by("spec_id", "-id").distinct("spec_id").defer("config_snapshot", "result")
-    by_spec = {job.spec_id: job for job in jobs}
-    for spec in specs:
-        spec.latest_job = by_spec.get(spec.pk)  # type: ignore[attr-defined]
     return specs
 
 

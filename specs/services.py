@@ -10,11 +10,10 @@ from django.utils.text import slugify
 from console.accounts.models import Organization, User
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
-from console.identities.provider_settings import require_region
-from console.identities.usage import require_allowed
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.runners.models import Pool
+from specs import hooks
 from specs.catalogue import blueprint_of
 from specs.declared import declared_by
 from specs.document import Blueprint, check_values, git_source, load_blueprint, new_document, source_and_files
@@ -321,8 +320,7 @@ def _move(spec: Spec, pool: Pool) -> bool:
 
 def _require_identity_allows(spec: Spec) -> None:
     if spec.identity is not None:
-        require_allowed(identity=spec.identity, spec=spec)
-        require_region(spec.identity.provider, spec.identity.settings, spec.region)
+        hooks.identities.require_usable(spec)
 
 
 def _lock(spec: Spec) -> Revision:

@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from console.leaves import with_leaves
+from console.json_walk import with_leaves
 
 if TYPE_CHECKING:
     from specs.models import Revision, Spec

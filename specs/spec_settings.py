@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from console.errors import BadInput
-from console.identities.access import identity_of
-from console.identities.models import CloudIdentity
 from runner.protocol import JobType
+from specs import hooks
 from specs.models import Spec
 from specs.storable import check_storable
 
@@ -56,11 +56,11 @@ def apply_settings(spec: Spec, settings: dict[str, Any]) -> list[str]:
     return changed
 
 
-def _identity(spec: Spec, value: Any) -> CloudIdentity | None:
+def _identity(spec: Spec, value: Any) -> Any:
     """By its id or its name. Of another organization's identities nobody hears that they exist."""
     if value in (None, ""):
         return None
-    return value if isinstance(value, CloudIdentity) else identity_of(spec.organization, value)
+    return value if isinstance(value, Model) else hooks.identities.find(spec.organization, value)
 
 
 def _valid(name: str, value: Any) -> Any:

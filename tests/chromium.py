@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from console.doctor import find_chromium
+from console.local.doctor import find_chromium
 
 
 def chromium() -> Path:

@@ -74,7 +74,7 @@ class Server(Process):
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.url = f"http://127.0.0.1:{_free_port()}"
         super().__init__(
-            [sys.executable, "-P", "-m", "console.serve", "--port", self.url.rpartition(":")[2]],
+            [sys.executable, "-P", "-m", "console.local.serve", "--port", self.url.rpartition(":")[2]],
             folder / "console.log",
             {"SLIPWAY_PUBLIC_URL": self.url, "PYTHONPATH": str(ROOT), **environment},
         )

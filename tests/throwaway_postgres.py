@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from console.embedded_postgres import EmbeddedPostgres
+from console.local.embedded_postgres import EmbeddedPostgres
 
 #: What tests may learn from the caller's environment about Slipway.
 KEPT = {"SLIPWAY_TERRAFORM"}

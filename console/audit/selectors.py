@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.apps import apps
 from django.db.models import Q, QuerySet
-from django.urls import reverse
 
-from console.accounts.models import Organization
 from console.audit.models import AuditEvent
 from console.ids import first_id_at
 
@@ -54,11 +51,9 @@ class Found:
     looked_back_to: datetime | None = None
 
 
-def events_of(
-    organization: Organization, wanted: Wanted, *, after: UUID | None = None, limit: int = 50
-) -> Found:
+def events_of(organization_id: UUID, wanted: Wanted, *, after: UUID | None = None, limit: int = 50) -> Found:
     """The newest events that match, from below the id `after`."""
-    stretch = _stretch(organization, wanted, after=after)
+    stretch = _stretch(organization_id, wanted, after=after)
     if wanted.target_id is not None:
         return _page(list(stretch.filter(wanted.condition)[: limit + 1]), limit)
     floor = _floor(stretch)
@@ -71,34 +66,19 @@ def events_of(
     return found
 
 
-def every_event(organization: Organization, wanted: Wanted) -> Iterator[list[AuditEvent]]:
+def every_event(organization_id: UUID, wanted: Wanted) -> Iterator[list[AuditEvent]]:
     """All that match, newest first, a batch at a time: an export holds no transaction open for long."""
     after: UUID | None = None
     while True:
-        found = events_of(organization, wanted, after=after, limit=EXPORT_BATCH)
+        found = events_of(organization_id, wanted, after=after, limit=EXPORT_BATCH)
         yield found.events
         if found.next_before is None:
             return
         after = found.next_before
 
 
-def names_of_targets(organization: Organization, events: list[AuditEvent]) -> dict[UUID, tuple[str, str]]:
-    """What people call the jobs and Specs that these events are about, and where they are."""
-    ids = {event.target_id for event in events}
-    slug = organization.slug
-    # These rooms stand above this one, so they are not imported.
-    jobs = (
-        apps.get_model("jobs", "Job")._default_manager.filter(pk__in=ids).values_list("pk", "type", "number")
-    )
-    specs = (
-        apps.get_model("specs", "Spec")._default_manager.filter(pk__in=ids).values_list("pk", "name", "slug")
-    )
-    named = {pk: (f"{type} #{number}", reverse("job", args=[slug, number])) for pk, type, number in jobs}
-    return named | {pk: (name, reverse("spec", args=[slug, spec])) for pk, name, spec in specs}
-
-
-def _stretch(organization: Organization, wanted: Wanted, *, after: UUID | None) -> "QuerySet[AuditEvent]":
-    events = AuditEvent.objects.filter(organization=organization)
+def _stretch(organization_id: UUID, wanted: Wanted, *, after: UUID | None) -> "QuerySet[AuditEvent]":
+    events = AuditEvent.objects.filter(organization_id=organization_id)
     if wanted.target_id is not None:
         events = events.filter(target_id=wanted.target_id)
     if wanted.since is not None:

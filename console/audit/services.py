@@ -2,18 +2,18 @@
 
 from typing import Any
 
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.db.models import Model
 
-from console.accounts.models import Organization, User
 from console.audit.models import ActorKind, AuditEvent
 
 
 def record(
-    *, organization: Organization, actor: User | None, action: str, target: Model, **data: Any
+    *, organization: Model, actor: AbstractBaseUser | None, action: str, target: Model, **data: Any
 ) -> AuditEvent:
     """Record what a person (or, with no actor, the console itself) did to a target."""
     return AuditEvent.objects.create(
-        organization=organization,
+        organization_id=organization.pk,
         actor_kind=ActorKind.PERSON if actor else ActorKind.SYSTEM,
         actor_id=actor.pk if actor else None,
         actor_name=actor.get_username() if actor else "slipway",

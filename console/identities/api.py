@@ -14,6 +14,8 @@ from console.accounts.access import organization_to_administer, organization_to_
 from console.accounts.authentication import person
 from console.accounts.models import Role
 from console.identities import access, selectors, services
+from console.identities.access import identity_by_id
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.models import CloudIdentity
 from console.identities.resources import find_resources
 from console.identities.serializers import (
@@ -25,6 +27,8 @@ from console.identities.serializers import (
 )
 from console.identities.services import Allowed
 from console.identities.snippets import snippets_for
+from console.jobs.api import accepted
+from console.jobs.serializers import JobDetailSerializer
 
 
 class IdentitiesView(APIView):
@@ -122,3 +126,19 @@ def _allowed(identity: CloudIdentity, given: dict[str, Any] | None) -> Allowed |
 def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)
+
+
+class TestView(APIView):
+    @extend_schema(request=None, responses={202: JobDetailSerializer})
+    def post(self, request: Request, identity_id: UUID) -> Response:
+        """Queue a CONNECTION_TEST; when it passes, resources are fetched by themselves. Operators."""
+        identity = identity_by_id(request.user, identity_id, Role.OPERATOR)
+        return accepted(request_connection_test(identity=identity, requested_by=person(request)))
+
+
+class RefreshView(APIView):
+    @extend_schema(request=None, responses={202: JobDetailSerializer})
+    def post(self, request: Request, identity_id: UUID) -> Response:
+        """Queue a FETCH_RESOURCES. Operators."""
+        identity = identity_by_id(request.user, identity_id, Role.OPERATOR)
+        return accepted(request_fetch(identity=identity, requested_by=person(request)))

@@ -1,15 +1,14 @@
 """Reading cloud identities, who uses them, and what was found in their accounts."""
 
 from itertools import groupby
-from typing import Any
 
-from django.apps import apps
 from django.db.models import Count
 
 from console.accounts.models import Organization
 from console.identities.models import ANY, CloudIdentity, ResourceList
 from console.identities.services import Allowed
 from console.identities.usage import may_use
+from console.jobs.models import Job
 from console.runners.models import Pool
 from specs.models import Spec
 
@@ -51,9 +50,10 @@ def lists_by_region(identity: CloudIdentity) -> list[tuple[str, list[ResourceLis
     return [(region, list(lists)) for region, lists in groupby(found, key=lambda one: one.region)]
 
 
-def latest_jobs(identity: CloudIdentity, limit: int = 6) -> list[Any]:
-    jobs = apps.get_model("jobs", "Job")._default_manager  # stands above this room, so it is not imported
-    newest = jobs.filter(identity=identity).select_related("organization", "requested_by").order_by("-id")
+def latest_jobs(identity: CloudIdentity, limit: int = 6) -> list[Job]:
+    newest = (
+        Job.objects.filter(identity=identity).select_related("organization", "requested_by").order_by("-id")
+    )
     return list(newest.defer("config_snapshot", "result")[:limit])
 
 

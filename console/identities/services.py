@@ -16,6 +16,7 @@ from console.errors import BadInput, ConfirmationMismatch, Conflict, IdentityInU
 from console.identities.models import ANY, CloudIdentity, Provider
 from console.identities.provider_settings import checked_settings
 from console.identities.usage import outcome_digest
+from console.jobs.models import Job
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.runners.models import Pool
@@ -250,12 +251,10 @@ def _facts(identity: CloudIdentity) -> dict[str, Any]:
 
 def _forget_jobs(identity: CloudIdentity) -> None:
     """Its tests and fetches stay in the history of jobs, without it."""
-    from django.apps import apps
-
-    jobs = apps.get_model("jobs", "Job")._default_manager  # stands above this room, so it is not imported
-    if jobs.filter(identity=identity, finished_at__isnull=True).exists():
+    jobs = Job.objects.filter(identity=identity)
+    if jobs.filter(finished_at__isnull=True).exists():
         raise IdentityInUse(f"A job of {identity.name} is under way. Wait for it, or cancel it, then delete.")
-    jobs.filter(identity=identity).update(identity=None)
+    jobs.update(identity=None)
 
 
 def _note(identity: CloudIdentity, actor: User | None, action: str, **data: Any) -> None:

@@ -15,8 +15,8 @@ from console.identities.keys import rotate_when_due
 from console.jobs import hooks, queue
 from console.jobs.attempts import announce_moved, retry_delay
 from console.jobs.lifecycle import CLAIMED, PROCESSING, STOPPED, TIMED_OUT, Ending, after_loss
+from console.jobs.log.partitions import keep_partitions
 from console.jobs.models import Job, JobClaim, Outcome
-from console.jobs.partitions import keep_partitions
 from console.jobs.services import announce
 from console.live.beat import GONE_AFTER_SECONDS
 from console.plans.expiry import act_on_expired_specs

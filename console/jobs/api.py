@@ -22,9 +22,10 @@ from console.errors import BadInput
 from console.jobs import access, selectors, services
 from console.jobs.depth import pool_depths
 from console.jobs.errored_states import errored_states_of, open_errored_state
-from console.jobs.log_stream import plain_text, stream_log
+from console.jobs.log import selectors as log_selectors
+from console.jobs.log.selectors import LEVEL_BITS
+from console.jobs.log.stream import plain_text, stream_log
 from console.jobs.models import Job
-from console.jobs.selectors import LEVEL_BITS
 from console.jobs.serializers import (
     AttemptSerializer,
     ErroredStateSerializer,
@@ -153,15 +154,17 @@ class LogsView(APIView):
         job = access.job_to_view_by_id(request.user, job_id)
         match query["format"]:
             case "text":
-                return plain_text(selectors.log_text(job))
+                return plain_text(log_selectors.log_text(job))
             case "stream":
                 return _ndjson(stream_log(job.pk, after=query["after"]))
-        lines = selectors.log_lines(job, after=query["after"], limit=query["limit"], level=query.get("level"))
+        lines = log_selectors.log_lines(
+            job, after=query["after"], limit=query["limit"], level=query.get("level")
+        )
         return Response(
             {
                 "data": [{"seq": seq, **line} for seq, line in lines],
-                "last_seq": selectors.last_log_seq(job),
-                "completeness": selectors.log_completeness(job),
+                "last_seq": log_selectors.last_log_seq(job),
+                "completeness": log_selectors.log_completeness(job),
             }
         )
 
@@ -176,7 +179,7 @@ class LogSearchView(APIView):
         """The numbers of the lines with this text, over the whole log."""
         query = _valid(self.SearchQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
-        found = selectors.search_log(job, query["q"], limit=query["limit"])
+        found = log_selectors.search_log(job, query["q"], limit=query["limit"])
         return Response({"data": found.seqs, "total": found.total})
 
 
@@ -189,7 +192,7 @@ class LogEventsView(APIView):
         """The lines that say more than their text: phases, resources, diagnostics."""
         query = _valid(self.EventsQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
-        events = selectors.log_events(job, before=query["before"])
+        events = log_selectors.log_events(job, before=query["before"])
         body = orjson.dumps({"data": [{"seq": seq, **line} for seq, line in events]})
         return HttpResponse(body, content_type="application/json")
 

@@ -1,9 +1,9 @@
-"""What runners do to jobs: claim them, keep them alive, write their log, report their end."""
+"""What runners do to jobs: claim them, keep them alive, report their end."""
 
 import hashlib
 import logging
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -12,20 +12,15 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.base import ModelState
-from django.utils import timezone
 
-from console.accounts.tokens import ANY_TOKEN
 from console.audit.models import ActorKind
 from console.errors import (
     InvalidMessage,
-    LogFull,
-    LogGap,
     MoveRefused,
     ReportConflict,
     SlipwayError,
     SnapshotUnreadable,
     StaleClaim,
-    TooLarge,
 )
 from console.jobs import hooks, queue
 from console.jobs.lifecycle import (
@@ -40,20 +35,15 @@ from console.jobs.lifecycle import (
     Ending,
     after_failure,
 )
-from console.jobs.masking import Secrets, forget_secrets, masked, remember_secrets, secrets_of
+from console.jobs.log.masking import forget_secrets, remember_secrets
 from console.jobs.models import Attempt, Job, Outcome
 from console.jobs.queue import Held
-from console.jobs.selectors import LEVEL_BITS
 from console.live import topics
 from console.live.publish import publish_on_commit
-from console.runners.recognition import LookAgain
+from console.runners.recognition import require_verified
 from console.runners.services import KnownRunner
 from runner.protocol import (
     EMPTY_CHAIN,
-    MASK,
-    MAX_BATCH_BYTES,
-    MAX_BATCH_LINES,
-    MAX_LINE_CHARS,
     CancelReason,
     Claim,
     ClaimRequest,
@@ -66,12 +56,17 @@ from specs.variables import reveal
 
 #: The first retry waits about this long, each later one twice as long as the one before.
 RETRY_BASE_SECONDS = 5.0
+
+
 RETRY_MAX_SECONDS = 300.0
+
 
 #: What the job's column holds.
 MAX_ERROR_CODE_CHARS = 60
 
+
 logger = logging.getLogger("slipway.jobs")
+
 
 OUTCOMES = {"SUCCESS": Outcome.SUCCEEDED, "FAILED": Outcome.FAILED, "CANCELLED": Outcome.CANCELLED}
 
@@ -117,7 +112,7 @@ def start_attempt(*, held: Held) -> None:
     """CLAIMED → PROCESSING. A repeat is accepted and changes nothing."""
     organization_id = queue.start(held=held, except_types=_types_with(hooks.before_start))
     if organization_id is None:
-        _require_looked_at(held)
+        require_verified(held.credential)
         organization_id = _start_with_hooks(held)
     if organization_id is not None:
         _announce(held.job_id, organization_id)
@@ -127,7 +122,7 @@ def heartbeat(*, held: Held) -> HeartbeatAnswer:
     lease_seconds = settings.SLIPWAY_LEASE_SECONDS
     answer = queue.heartbeat(held=held, lease_seconds=lease_seconds)
     if answer is None:
-        _require_looked_at(held)
+        require_verified(held.credential)
         raise StaleClaim
     cancel, drain = answer
     return HeartbeatAnswer(lease_seconds=lease_seconds, cancel=cancel, drain=drain)
@@ -150,7 +145,7 @@ def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> 
             except_types=_types_that_leave_something(report),
         )
     if moved is None:
-        _require_looked_at(held)
+        require_verified(held.credential)
         moved = _finish_in_steps(held, report, attempt, actor, sensitive)
     if moved is None:
         # Somebody may have asked the job to stop after it was read; then it is not tried again.
@@ -166,34 +161,6 @@ def announce_moved(moved: queue.Moved) -> None:
     _announce(moved.job_id, moved.organization_id)
     if moved.status == QUEUED:
         publish_on_commit(topics.pool(moved.pool_id))
-
-
-@dataclass(frozen=True, slots=True)
-class IncomingBatch:
-    """A batch as it came, before anything of it is trusted."""
-
-    first_seq: int
-    lines: list[Any]
-
-
-def append_log(*, held: Held, incoming: IncomingBatch) -> int:
-    """Append a batch of log lines; returns the number that the next line will have."""
-    batch = _checked(incoming, secrets_of(held))
-    size = queue.append_log(held=held, batch=batch, limit_bytes=settings.SLIPWAY_MAX_LOG_BYTES)
-    if size is None:
-        _require_looked_at(held)
-        return _why_not_appended(held, batch)
-    next_seq = batch.first_seq + batch.line_count
-    if size > settings.SLIPWAY_MAX_LOG_BYTES:
-        next_seq = _say_truncated(held, next_seq)
-    publish_on_commit(topics.job(held.job_id))
-    return next_seq
-
-
-def _require_looked_at(held: Held) -> None:
-    """What takes more than one statement is done for a runner whose credential was looked at."""
-    if held.credential is not None:
-        raise LookAgain
 
 
 def retry_delay(retry_count: int) -> float:
@@ -428,72 +395,3 @@ def _status_if_held(held: Held) -> str:
     if status is None:
         raise StaleClaim
     return status
-
-
-def _checked(incoming: IncomingBatch, secrets: Secrets) -> queue.Batch:
-    """The batch in the form it is stored in, or a refusal that names the line."""
-    if not 0 < len(incoming.lines) <= MAX_BATCH_LINES:
-        raise TooLarge(f"A batch has between 1 and {MAX_BATCH_LINES} lines, not {len(incoming.lines)}.")
-    texts, digest, levels = [], hashlib.sha256(), 0
-    for index, line in enumerate(incoming.lines):
-        message = _message(line, index)
-        digest.update(message.encode() + b"\n")
-        levels |= LEVEL_BITS[line["level"]]
-        said = {"message": message, "data": line.get("data")}
-        stored = {"at": line["at"], "level": line["level"], **(masked(said, secrets) if secrets else said)}
-        texts.append(orjson.dumps(stored).decode())
-    # A token of ours may stand in any field, and the runner is not told of each.
-    whole = ANY_TOKEN.sub(MASK, "\n".join(texts))
-    batch = queue.Batch(
-        first_seq=incoming.first_seq,
-        line_count=len(texts),
-        level_mask=levels,
-        lines=whole,
-        digest=digest.digest(),
-    )
-    if batch.size_bytes > MAX_BATCH_BYTES:
-        raise TooLarge(f"A batch has at most {MAX_BATCH_BYTES} bytes. Send fewer lines at a time.")
-    return batch
-
-
-def _say_truncated(held: Held, seq: int) -> int:
-    """The last line of a log that has reached its limit, in the console's own words."""
-    limit = settings.SLIPWAY_MAX_LOG_BYTES // (1024 * 1024)
-    line = {
-        "at": timezone.now().isoformat(),
-        "level": "warn",
-        "message": f"The log has reached its limit of {limit} MiB. Later lines are not kept.",
-        "data": {"kind": "truncated"},
-    }
-    batch = queue.Batch(
-        first_seq=seq,
-        line_count=1,
-        level_mask=LEVEL_BITS["warn"],
-        lines=orjson.dumps(line).decode(),
-        digest=None,
-    )
-    # Past the limit by design: this is the line that says so.
-    appended = queue.append_log(held=held, batch=batch, limit_bytes=2 * settings.SLIPWAY_MAX_LOG_BYTES)
-    return seq if appended is None else seq + 1
-
-
-def _message(line: Any, index: int) -> str:
-    message, level = (line.get("message"), line.get("level")) if isinstance(line, dict) else (None, None)
-    known = isinstance(level, str) and level in LEVEL_BITS
-    if not isinstance(message, str) or not known or not isinstance(line.get("at"), str):
-        raise InvalidMessage(f"lines[{index}]: expected at, level ({', '.join(LEVEL_BITS)}) and message")
-    if len(message) > MAX_LINE_CHARS:
-        raise TooLarge(f"lines[{index}]: a line has at most {MAX_LINE_CHARS} characters. Cut it.")
-    return message
-
-
-def _why_not_appended(held: Held, batch: queue.Batch) -> int:
-    position = queue.log_position(held=held)
-    if position is None:
-        raise StaleClaim
-    next_seq, size = position
-    if batch.first_seq + batch.line_count <= next_seq:
-        return next_seq  # a repeat: it was stored the first time
-    if batch.first_seq == next_seq and size > settings.SLIPWAY_MAX_LOG_BYTES:
-        raise LogFull
-    raise LogGap(f"The log goes on at line {next_seq}, not {batch.first_seq}.", expected_seq=next_seq)

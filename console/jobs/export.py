@@ -6,8 +6,9 @@ import orjson
 from django.urls import reverse
 
 from console.jobs.errored_states import errored_states_of
+from console.jobs.log.selectors import last_log_seq, log_completeness
 from console.jobs.models import Job
-from console.jobs.selectors import attempts_of, last_log_seq, log_completeness, trail_of
+from console.jobs.selectors import attempts_of, trail_of
 from console.jobs.serializers import (
     AttemptSerializer,
     ErroredStateSerializer,

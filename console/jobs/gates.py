@@ -14,7 +14,6 @@ from typing import Any
 from django.utils import timezone
 
 from console.errors import BadInput, GateClosed
-from console.identities.models import CloudIdentity
 from console.jobs.lifecycle import POLICIES, SUCCESS
 from console.jobs.models import Job
 from runner.protocol import JobType
@@ -56,7 +55,7 @@ def require_job_success(
     A CONNECTION_TEST is of the spec's identity, where it has one: of its settings as they are now.
     """
     if type == JobType.CONNECTION_TEST and spec.identity is not None:
-        return _require_tested(spec, spec.identity, max_age_days)
+        return _require_tested(spec, max_age_days)
     jobs = Job.objects.filter(spec=spec, type=type, status=SUCCESS)
     if snapshot_hash is not None:
         jobs = jobs.filter(snapshot_hash=snapshot_hash)
@@ -68,7 +67,9 @@ def require_job_success(
         )
 
 
-def _require_tested(spec: Spec, identity: CloudIdentity, max_age_days: int | None) -> None:
+def _require_tested(spec: Spec, max_age_days: int | None) -> None:
+    identity = spec.identity
+    assert identity is not None
     oldest = None if max_age_days is None else timezone.now() - timedelta(days=max_age_days)
     if identity.test_passed and identity.tested_at and (oldest is None or identity.tested_at >= oldest):
         return

@@ -32,6 +32,9 @@ on_failure: dict[str, list[Callable[[Job, dict[str, Any]], None]]] = defaultdict
 #: Called with the claim's id after an attempt was taken from its runner: lost, timed out, or fenced by force.
 on_lost: list[Callable[[UUID], None]] = []
 
+#: Called with a spec and the snapshot of a job that is requested; raising refuses the request.
+before_request: list[Callable[[Any, dict[str, Any]], None]] = []
+
 #: Called with a spec; returns fields of the document that its next job will carry, such as `backend`.
 snapshot_fields: list[Callable[[Any], dict[str, Any]]] = []
 

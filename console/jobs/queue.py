@@ -15,7 +15,7 @@ from uuid import UUID
 
 from console.ids import new_id
 from console.jobs.lifecycle import MOVES, PROCESSING, Ending, is_final, sources
-from console.prepared import fetch_one
+from console.prepared_statements import fetch_one
 
 
 @dataclass(frozen=True, slots=True)

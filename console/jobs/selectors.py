@@ -1,30 +1,12 @@
-"""Reading jobs, their attempts and their logs."""
+"""Reading jobs and their attempts."""
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-from uuid import UUID
-
-import orjson
-from django.conf import settings
-from django.db.models import F, Max, QuerySet
+from django.db.models import QuerySet
 
 from console.audit.models import AuditEvent
 from console.jobs.lifecycle import ACTIVE_STATUSES
-from console.jobs.models import Attempt, Job, JobClaim, LogChunk
-from runner.protocol import JobStatus, JobType, LogLevel
+from console.jobs.models import Attempt, Job, JobClaim
+from runner.protocol import JobStatus, JobType
 from specs.models import Spec
-
-#: A chunk's level mask: the levels that occur in it, worse ones in higher bits.
-LEVEL_BITS = {level.value: 1 << index for index, level in enumerate(LogLevel)}
-ALL_LEVELS = sum(LEVEL_BITS.values())
-
-#: The beginning of a colour, as JSON writes it.
-ESCAPE = "\\u001b"
-#: A terminal's escape sequences: colours, links, and what moves the cursor.
-TERMINAL = re.compile(r"\x1b(?:\[[0-9;:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
 def active_job_of(spec: Spec) -> Job | None:
@@ -39,64 +21,6 @@ def attempts_of(job: Job) -> list[Attempt]:
     return list(job.attempts.select_related("runner").order_by("number"))
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """A stretch of log lines, each still JSON as it was stored."""
-
-    first_seq: int
-    lines: list[str]
-
-    @property
-    def next_seq(self) -> int:
-        return self.first_seq + len(self.lines)
-
-    @cached_property
-    def frame(self) -> str:
-        """As a socket sends it; written once for all who are sent the same."""
-        return f'{{"type":"log","first_seq":{self.first_seq},"lines":[{",".join(self.lines)}]}}'
-
-    def after(self, seq: int) -> "Chunk":
-        """The part of it that follows line `seq`."""
-        skip = max(0, seq + 1 - self.first_seq)
-        return self if skip == 0 else Chunk(self.first_seq + skip, self.lines[skip:])
-
-
-def log_chunks(job_id: UUID, *, after: int = 0, limit: int = 20, level_mask: int = ALL_LEVELS) -> list[Chunk]:
-    """Up to `limit` stored batches with lines after `after`, in order, skipping those without the levels."""
-    chunks = LogChunk.objects.filter(job_id=job_id)
-    # The batch that holds the next line may begin before it.
-    begins = chunks.filter(first_seq__lte=after + 1).aggregate(first_seq=Max("first_seq"))["first_seq"] or 0
-    if level_mask != ALL_LEVELS:
-        chunks = chunks.alias(levels=F("level_mask").bitand(level_mask)).filter(levels__gt=0)
-    rows = chunks.filter(first_seq__gte=begins).order_by("first_seq").values_list("first_seq", "lines")
-    found = [Chunk(first_seq, lines.split("\n")).after(after) for first_seq, lines in rows[: limit + 1]]
-    return [chunk for chunk in found if chunk.lines][:limit]
-
-
-def log_lines(
-    job: Job, *, after: int = 0, limit: int = 500, level: str | None = None
-) -> list[tuple[int, dict[str, Any]]]:
-    """Numbered lines after `after`, of this level or worse."""
-    wanted = {name for name, bit in LEVEL_BITS.items() if level is None or bit >= LEVEL_BITS[level]}
-    mask = sum(LEVEL_BITS[name] for name in wanted)
-    found: list[tuple[int, dict[str, Any]]] = []
-    while len(found) < limit and (chunks := log_chunks(job.pk, after=after, level_mask=mask)):
-        for chunk in chunks:
-            lines = ((chunk.first_seq + index, orjson.loads(line)) for index, line in enumerate(chunk.lines))
-            found += [(seq, line) for seq, line in lines if line["level"] in wanted]
-        after = chunks[-1].next_seq - 1
-    return found[:limit]
-
-
-def log_text(job: Job) -> Iterator[str]:
-    """The whole log as plain text, a stretch at a time."""
-    after = 0
-    while chunks := log_chunks(job.pk, after=after):
-        for chunk in chunks:
-            yield "".join(f"{orjson.loads(line)['message']}\n" for line in chunk.lines)
-        after = chunks[-1].next_seq - 1
-
-
 def lease_of(job: Job) -> JobClaim | None:
     """The hold of the attempt that runs now: when its runner was last heard, and when it ends."""
     return JobClaim.objects.filter(job=job).first()
@@ -107,102 +31,12 @@ def trail_of(job: Job, *, limit: int = 100) -> list[AuditEvent]:
     return list(AuditEvent.objects.filter(target_id=job.pk).order_by("id")[:limit])
 
 
-def first_resources(job: Job, *, limit: int) -> list[dict[str, Any]]:
-    """What the plan that the job applies or has made changes, as many as come with the job's page."""
-    # The plans room stands above: its rows are reached from the job.
-    role = "plan" if job.plan_id else "produced_plan"
-    rows = Job.objects.filter(pk=job.pk, **{f"{role}__rows__drifted": False})
-    fields = ("address", "action", "module", "type")
-    found = rows.order_by(f"{role}__rows__position").values_list(
-        *(f"{role}__rows__{name}" for name in fields)
-    )
-    return [dict(zip(fields, row, strict=True)) for row in found[:limit]]
-
-
 def outputs_are_current(job: Job) -> bool:
     """Whether the outputs on the spec are still those of this job: only then can a secret one be revealed."""
     if job.type != JobType.DEPLOY or job.status != JobStatus.SUCCESS or job.spec_id is None:
         return False
     later = Job.objects.filter(spec_id=job.spec_id, pk__gt=job.pk, status=JobStatus.SUCCESS)
     return not later.filter(type__in=(JobType.DEPLOY, JobType.DESTROY)).exists()
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search in a log found: the numbers of the lines, and how many there are if not all are told."""
-
-    seqs: list[int]
-    total: int
-
-
-def search_log(job: Job, text: str, *, limit: int = 5_000) -> Found:
-    """The lines whose visible text contains `text`, upper or lower case; over the whole log.
-
-    In Python, which folds the case of a whole batch several times faster than PostgreSQL does.
-    """
-    wanted = text.casefold()
-    stored = orjson.dumps(wanted).decode()[1:-1]
-    seqs: list[int] = []
-    total = 0
-    rows = LogChunk.objects.filter(job_id=job.pk).order_by("first_seq").values_list("first_seq", "lines")
-    for first_seq, lines in rows.iterator(chunk_size=50):
-        if not _may_have(lines, stored):
-            continue
-        for index, line in enumerate(lines.split("\n")):
-            if _may_have(line, stored) and wanted in visible_text(orjson.loads(line)["message"]).casefold():
-                total += 1
-                if len(seqs) < limit:
-                    seqs.append(first_seq + index)
-    return Found(seqs, total)
-
-
-def _may_have(text: str, stored: str) -> bool:
-    """What is stored is JSON, with the words of its keys; and a colour may stand within a word."""
-    return stored in text.casefold() or ESCAPE in text
-
-
-def log_events(job: Job, *, before: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines up to `before` that say more than their text: phases, resources, diagnostics."""
-    rows = LogChunk.objects.filter(job_id=job.pk, first_seq__lte=before).order_by("first_seq")
-    for first_seq, lines in rows.values_list("first_seq", "lines").iterator(chunk_size=50):
-        for index, line in enumerate(lines.split("\n")):
-            # As they are stored, lines without data end like this: parsing them all takes ten times longer.
-            if not line.endswith('"data":null}') and first_seq + index <= before:
-                yield first_seq + index, orjson.loads(line)
-
-
-def visible_text(message: str) -> str:
-    """The line as it reads, without what a terminal would obey. The same as `plain` in ansi.js."""
-    return TERMINAL.sub("", message) if "\x1b" in message else message
-
-
-def last_log_seq(job: Job) -> int:
-    """The number of the log's last line; 0 when it has none."""
-    live = JobClaim.objects.filter(job=job).values_list("log_next_seq", flat=True).first()
-    return (live or Job.objects.values_list("log_next_seq", flat=True).get(pk=job.pk)) - 1
-
-
-def log_completeness(job: Job, attempts: list[Attempt] | None = None) -> str:
-    """«complete», or which lines are missing, as the last attempt reported; empty while it runs."""
-    if not job.is_final:
-        return ""
-    made = attempts_of(job) if attempts is None else attempts
-    attempt = made[-1] if made else None
-    if attempt is None:
-        return "complete"
-    if attempt.reported_log_next_seq is None:
-        return "may end early: the attempt was lost before it reported"
-    missing_from, missing_to = (
-        attempt.log_next_seq or attempt.first_log_seq,
-        attempt.reported_log_next_seq - 1,
-    )
-    if job.log_bytes > settings.SLIPWAY_MAX_LOG_BYTES:
-        return "cut at the size limit"
-    if missing_from <= missing_to:
-        return f"lines {missing_from}–{missing_to} missing"
-    if attempt.log_chain != attempt.reported_log_chain:
-        return "differs from what the runner sent"
-    return "complete"
 
 
 def _listed() -> QuerySet[Job]:

@@ -25,7 +25,6 @@ from console.errors import (
 )
 from console.jobs import hooks, purpose, queue
 from console.jobs.gates import require_gates_open
-from console.jobs.identity_claims import require_identity
 from console.jobs.lifecycle import ACTIVE_STATUSES, CANCELLED, CANCELLED_BY_PERSON, POLICIES, QUEUED, is_final
 from console.jobs.models import Job, Outcome
 from console.live import topics
@@ -101,7 +100,7 @@ def request_job(
         return repeated
     if require is not None:
         require()
-    require_identity(spec=spec, snapshot=snapshot)
+    require_requestable(spec, snapshot)
     require_gates_open(spec=spec, type=type)
     if plan_id is None and retry_of is None:
         check_document(snapshot)  # what lacks a value or does not parse is refused before it is queued
@@ -163,6 +162,12 @@ def retry_job(*, job: Job, requested_by: User) -> Job:
         revision=job.revision,
         retry_of=job,
     )
+
+
+def require_requestable(spec: Spec, snapshot: dict[str, Any]) -> None:
+    """Refuse a job that another package does not allow, such as one with an identity that has changed."""
+    for hook in hooks.before_request:
+        hook(spec, snapshot)
 
 
 def require_unprotected(spec: Spec) -> None:

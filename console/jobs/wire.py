@@ -10,13 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from console.errors import InvalidMessage, MoveRefused
 from console.jobs import attempts, errored_states
 from console.jobs.lifecycle import PROCESSING, is_final
+from console.jobs.log.append import IncomingBatch
+from console.jobs.log.append import append_log as append_to_log
 from console.jobs.queue import Held
 from console.live import topics
 from console.live.listener import listener
 from console.live.threads import in_thread
 from console.runners.recognition import as_runner, recognized, remembered
+from console.runners.requests import bearer, message, method
 from console.runners.services import KnownRunner, pools_to_serve, recognize
-from console.wire import bearer, message, method
 from runner.protocol import (
     Claim,
     ClaimRequest,
@@ -125,10 +127,10 @@ def _keep_errored_state(credential: str, job_id: UUID, claim_id: UUID, body: byt
     errored_states.keep_errored_state(held=Held(job_id, claim_id, runner.id), body=body)
 
 
-def _append(credential: str, job_id: UUID, claim_id: UUID, incoming: attempts.IncomingBatch) -> int:
+def _append(credential: str, job_id: UUID, claim_id: UUID, incoming: IncomingBatch) -> int:
     return as_runner(
         credential,
-        lambda runner: attempts.append_log(held=_held(job_id, claim_id, runner), incoming=incoming),
+        lambda runner: append_to_log(held=_held(job_id, claim_id, runner), incoming=incoming),
     )
 
 
@@ -136,7 +138,7 @@ def _held(job_id: UUID, claim_id: UUID, runner: KnownRunner) -> Held:
     return Held(job_id, claim_id, runner.id, runner.credential)
 
 
-def _incoming_batch(body: bytes) -> tuple[UUID, attempts.IncomingBatch]:
+def _incoming_batch(body: bytes) -> tuple[UUID, IncomingBatch]:
     """Decoded by hand, since this is the busiest endpoint: the lines are checked once, as they are stored."""
     try:
         batch = orjson.loads(body)
@@ -145,7 +147,7 @@ def _incoming_batch(body: bytes) -> tuple[UUID, attempts.IncomingBatch]:
         raise InvalidMessage("Expected an object with claim_id, first_seq and lines.") from error
     if not isinstance(first_seq, int) or first_seq < 1 or not isinstance(lines, list):
         raise InvalidMessage("first_seq is a number from 1, lines is a list.")
-    return uuid_in(claim_id, "claim_id"), attempts.IncomingBatch(first_seq, lines)
+    return uuid_in(claim_id, "claim_id"), IncomingBatch(first_seq, lines)
 
 
 def uuid_in(text: object, field: str) -> UUID:

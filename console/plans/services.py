@@ -23,11 +23,11 @@ from console.errors import (
     SlipwayError,
     StaleClaim,
 )
-from console.jobs.identity_claims import require_identity
+from console.inputs import without_nul
 from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
 from console.jobs.purpose import is_destroy, is_speculative
-from console.jobs.services import request_job
+from console.jobs.services import request_job, require_requestable
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.plans.approvals import require_approvals
@@ -45,7 +45,6 @@ from console.plans.models import Approval, Plan, PlanChange, PlanFile
 from console.plans.retries import REVIEW_NEEDED, may_leave_a_plan, require_reviewed
 from console.plans.staleness import staleness_of
 from console.vault import seal
-from console.wire import without_nul
 from runner.protocol import JobType
 
 
@@ -186,7 +185,7 @@ def require_applicable(plan: Plan, *, applied_by: User | None) -> None:
     if not plan.destroy:
         require_unexpired(plan.spec)
     require_fresh(plan)
-    require_identity(spec=plan.spec, snapshot=plan.job.config_snapshot)
+    require_requestable(plan.spec, plan.job.config_snapshot)
     require_approvals(plan, applied_by=applied_by)
 
 

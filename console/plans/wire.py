@@ -13,9 +13,9 @@ from console.jobs.models import Job
 from console.live.threads import in_thread
 from console.plans.models import PlanFile
 from console.plans.services import UploadedPlan, store_plan
+from console.runners.requests import bearer, method
 from console.runners.services import recognize
 from console.vault import unseal
-from console.wire import bearer, method
 
 FINGERPRINT = {
     "state_lineage": str,

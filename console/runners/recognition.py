@@ -54,3 +54,12 @@ def recognized(credential: str) -> KnownRunner:
         _remembered.clear()
     _remembered[shown] = replace(runner, credential=shown), time.monotonic() + REMEMBERED_SECONDS
     return runner
+
+
+def require_verified(credential: str | None) -> None:
+    """Raise `LookAgain` unless the credential was verified before this request's statements.
+
+    One statement verifies the credential itself; work that takes several needs it verified first.
+    """
+    if credential is not None:
+        raise LookAgain

@@ -22,7 +22,7 @@ from console.errors import (
 )
 from console.live import topics
 from console.live.publish import publish_on_commit
-from console.prepared import fetch_one
+from console.prepared_statements import fetch_one
 from console.runners import presence
 from console.runners.models import (
     DEFAULT_POOL,

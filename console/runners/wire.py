@@ -7,7 +7,7 @@ from django.utils import timezone
 from console.errors import InvalidMessage
 from console.live.threads import in_thread
 from console.runners import services
-from console.wire import authenticated, bearer, message, method
+from console.runners.requests import authenticated, bearer, message, method
 from runner.protocol import (
     Goodbye,
     HelloAnswer,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from console import leaves
+from console import json_walk as leaves
 from runner.protocol import MASK
 
 #: A copy of "on" or "admin" says nothing; one of a longer secret does.

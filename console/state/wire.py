@@ -25,13 +25,13 @@ from console.errors import (
     StateTokenUnknown,
     StateTooLarge,
 )
+from console.inputs import whole_number
 from console.live.threads import in_thread
+from console.runners.requests import method
 from console.state import access, locks, services
 from console.state.document import decompressed
 from console.state.tokens import PERSON_PREFIX, person_of, writer_of
 from console.state.writers import Writer
-from console.whole_numbers import whole_number
-from console.wire import method
 from specs.models import Spec
 
 #: The username that goes with an attempt's token. With a person's token any name will do.

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from console.accounts.models import User
 from console.errors import StateTokenExpired
-from console.prepared import fetch_one
+from console.prepared_statements import fetch_one
 
 if TYPE_CHECKING:
     from console.state.models import StateLock

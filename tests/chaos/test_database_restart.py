@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from console.embedded_postgres import EmbeddedPostgres
+from console.local.embedded_postgres import EmbeddedPostgres
 from runner.protocol import Claim
 from tests.chaos.remote import RemoteRunner
 from tests.console_process import ROOT, Programs

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from console.jobs import attempts
+from console.jobs.log.append import IncomingBatch, append_log
 from console.jobs.queue import Held
 from console.runners.services import KnownRunner, recognize
 from runner.protocol import Claim, ClaimRequest, StatusReport
@@ -49,4 +50,4 @@ class Worker:
 
     def log(self, claim: Claim, first_seq: int, *messages: str) -> int:
         lines = [{"at": "2026-01-01T00:00:00Z", "level": "info", "message": text} for text in messages]
-        return attempts.append_log(held=self.held(claim), incoming=attempts.IncomingBatch(first_seq, lines))
+        return append_log(held=self.held(claim), incoming=IncomingBatch(first_seq, lines))

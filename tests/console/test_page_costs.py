@@ -15,9 +15,9 @@ from django.urls import reverse
 
 from console.jobs.models import Job
 from console.plans.models import Plan
+from tests.console.plans.review import document, resource
 from tests.console_app import Console
 from tests.people import Tenant
-from tests.plans.review import document, resource
 from tests.plans_made import a_plan
 
 

@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 from django.db import connection
 
 from console.errors import JobActive
+from console.jobs.log.selectors import log_lines
 from console.jobs.models import Job
-from console.jobs.selectors import log_lines
 from console.plans.models import Plan
 from console.plans.services import request_deploy
 from console.state.models import StateLock
@@ -60,7 +60,7 @@ class Installation:
         self._janitor = self._process("janitor", "-m", "django", "janitor")
 
     def start_console(self) -> None:
-        self._console = self._process("console", "-m", "console.serve", "--port", str(self.port))
+        self._console = self._process("console", "-m", "console.local.serve", "--port", str(self.port))
         wait_until(self._answers, what=f"an answer of the console: {self.folder}/console.log")
 
     def kill_console(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import migrations
 
-from console.jobs.partitions import WEEKS_AHEAD, create_statement, week_of
+from console.jobs.log.partitions import WEEKS_AHEAD, create_statement, week_of
 
 FINAL_IS_FINAL = """
 CREATE FUNCTION jobs_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from console.jobs.log.selectors import log_completeness
 from console.jobs.models import Job
-from console.jobs.selectors import log_completeness
 from runner.stopping import Lease
 from tests.chaos.runner.conftest import StartRunner
 from tests.people import Tenant, fresh

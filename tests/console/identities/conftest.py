@@ -1,5 +1,5 @@
 """Fixtures, which live in modules of their own."""
 
-from tests.state.conftest import served
+from tests.console.state.conftest import served
 
 __all__ = ["served"]

@@ -9,10 +9,10 @@ import pytest
 from django.db.models.functions import Now
 
 from console.errors import GateClosed, JobActive
+from console.identities.jobs import request_connection_test
 from console.identities.models import CloudIdentity
 from console.identities.services import Allowed, change_identity
 from console.jobs.gates import require_gates_open
-from console.jobs.identity_jobs import request_connection_test
 from console.jobs.models import Job
 from console.state.backends import choose_backend
 from runner.protocol import JobType

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from console.identities.jobs import request_fetch
 from console.identities.models import CloudIdentity, ResourceList, ResourcePart
 from console.identities.services import change_identity
-from console.jobs.identity_jobs import request_fetch
 from runner.protocol import Claim
 from tests.console.identities.identities_made import new_identity
 from tests.console_app import Console, RunnerClient, code_of

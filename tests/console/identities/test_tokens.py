@@ -13,10 +13,10 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 
 from console.audit.models import AuditEvent
+from console.identities.jobs import request_connection_test
 from console.identities.keys import PUBLISHED_BEFORE_USE, ROTATE_AFTER, current_key, rotate_when_due
 from console.identities.models import KeyStatus, SignedToken, SigningKey
 from console.identities.services import Allowed, change_identity
-from console.jobs.identity_jobs import request_connection_test
 from console.jobs.models import JobClaim
 from runner.protocol import Claim, JobType
 from tests.concurrency.threads import race

@@ -20,10 +20,10 @@ from specs.outputs import record_deploy, reveal_output
 from specs.services import change_variable
 from specs.snapshot import snapshot_of
 from specs.variables import reveal
+from tests.console.state.backend_client import StateClient, state
 from tests.console_app import Background, Console
 from tests.people import Tenant
 from tests.plans_made import a_plan
-from tests.state.backend_client import StateClient, state
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from console.jobs.models import Job
 from console.jobs.services import cancel_job, retry_job
 from runner.protocol import Claim, JobType
 from tests.console.jobs.test_errored_states import STATE, upload
+from tests.console.plans.review import Person, revise
 from tests.console_app import Console, RunnerClient, line
+from tests.page_source import source_of
 from tests.people import Tenant, fresh
-from tests.plans.review import Person, revise
 from tests.plans_made import a_plan
 
 OUTPUTS = {
@@ -33,7 +34,7 @@ def page_of(user: User, job: Job, part: str = "job", **more: Any) -> str:
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     answer = client.get(reverse(part, args=[job.organization.slug, job.number]), **more)
     assert answer.status_code == 200, answer.content
-    return html.unescape(answer.content.decode())
+    return html.unescape(source_of(answer))
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def deployed(console: Console, ours: Tenant, runner: RunnerClient) -> Job:
 
 def test_a_queued_job_says_why_it_waits_and_what_to_do(ours: Tenant) -> None:
     page = page_of(ours.viewer, ours.request())
-    assert "Why it waits." in page
+    assert "Waiting:" in page
     assert "No runner serves pool default. Add a runner to this pool." in page
     assert "Lines will appear here as they are written." in page
 
@@ -80,17 +81,17 @@ def test_a_job_names_the_revision_that_it_is_of_and_a_deploy_and_a_retry_that_of
 
 def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) -> None:
     job = ours.request()
-    assert "ends the job before it begins" in page_of(ours.operator, job)
-    assert "Cancel ends" not in page_of(ours.viewer, job)
+    assert "The job has not started" in page_of(ours.operator, job)
+    assert "The job has not started" not in page_of(ours.viewer, job)
     claim = runner.take_and_start()
     running = page_of(ours.operator, job)
-    assert "asks the runner to interrupt Terraform" in running
+    assert "The runner interrupts Terraform" in running
     assert "heartbeat" in running
     assert "lease ends" in running
     cancel_job(job=fresh(job), requested_by=ours.operator)
     assert "Terraform may still be running there" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
-    assert "Retry queues a new PLAN with the same configuration." in page_of(ours.operator, job)
+    assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 
 
 def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operators_on_record(
@@ -98,14 +99,12 @@ def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operator
 ) -> None:
     job = ours.request()
     claim = runner.take_and_start()
-    assert "A state was not saved" not in page_of(ours.operator, job)
+    assert "State not saved" not in page_of(ours.operator, job)
     assert upload(runner, claim) == 201
     page = page_of(ours.operator, job)
-    assert "A state was not saved." in page
+    assert "State not saved." in page
     assert "terraform state push errored.tfstate" in page
-    assert "A state was not saved." in page_of(
-        ours.operator, job, "job-header", headers={"HX-Request": "true"}
-    )
+    assert "State not saved." in page_of(ours.operator, job, "job-header", headers={"HX-Request": "true"})
     assert "An operator can download it" in page_of(ours.viewer, job)
     address = reverse("job-errored-state", args=["ours", job.number, claim.claim_id])
     assert address in page

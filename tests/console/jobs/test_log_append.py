@@ -9,9 +9,9 @@ import pytest
 from pytest_django import Settings
 
 from console.accounts.tokens import new_token
-from console.jobs import masking
+from console.jobs.log import masking
+from console.jobs.log.selectors import log_completeness, log_lines
 from console.jobs.models import Job, JobClaim, LogChunk
-from console.jobs.selectors import log_completeness, log_lines
 from runner.log import _BATCH_BYTES
 from runner.protocol import (
     EMPTY_CHAIN,

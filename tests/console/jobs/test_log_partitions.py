@@ -9,8 +9,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from console.jobs.models import LogChunk
-from console.jobs.partitions import (
+from console.jobs.log.partitions import (
     EXISTING,
     WEEK,
     WEEKS_AHEAD,
@@ -19,6 +18,7 @@ from console.jobs.partitions import (
     partition,
     week_of,
 )
+from console.jobs.models import LogChunk
 from tests.console_app import Console
 from tests.people import Tenant
 

@@ -10,13 +10,14 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
+from console.accounts.consumers import OrganizationConsumer
 from console.accounts.models import User
 from console.accounts.services import end_all_sessions
 from console.jobs import facts
-from console.jobs.consumers import JobConsumer
+from console.jobs.log.consumers import JobConsumer
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
-from console.live.consumers import CONNECT_AGAIN, OrganizationConsumer
+from console.live.consumers import CONNECT_AGAIN
 from runner.protocol import Claim
 from tests.console.jobs.test_long_poll import wait_until_it_is_held
 from tests.console_app import Background, Console, RunnerClient

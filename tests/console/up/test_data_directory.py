@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.datadir import data_directory_path, open_data_directory
-from console.refusal import Refused
+from console.local.data_directory import data_directory_path, open_data_directory
+from console.local.refusal import Refused
 
 
 def mode(path: Path) -> int:

@@ -6,7 +6,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from console.embedded_postgres import EmbeddedPostgres
+from console.local.embedded_postgres import EmbeddedPostgres
 from tests.console.up.conftest import Slipway
 
 

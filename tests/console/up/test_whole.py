@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 StartUp = Callable[[], RunningUp]
 
-CONSOLE, JANITOR, DATABASE = " -m console.serve ", " -m django janitor", "/postgres -D "
+CONSOLE, JANITOR, DATABASE = " -m console.local.serve ", " -m django janitor", "/postgres -D "
 
 
 def answers(up: RunningUp) -> bool:

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 import boto3
 import httpx
 
-from tests.runner.clouds.fake_server import SUITE
-from tests.state.emulators import (
+from tests.console.state.emulators import (
     ACCOUNT,
     ACCOUNT_KEY,
     REGION,
@@ -33,7 +32,8 @@ from tests.state.emulators import (
     program,
     running,
 )
-from tests.state.served import free_port
+from tests.console.state.served import free_port
+from tests.runner.clouds.fake_server import SUITE
 from tests.waiting import wait_until
 
 AWS_ACCOUNT = "123456789012"

@@ -10,8 +10,8 @@ from typing import Any
 import jwt
 
 from console.identities.models import CloudIdentity
+from console.jobs.log.selectors import log_lines
 from console.jobs.models import Job
-from console.jobs.selectors import log_lines
 from console.state.backends import choose_backend
 from tests.people import Tenant, fresh
 from tests.runner.clouds.fake_clouds import FakeCloud

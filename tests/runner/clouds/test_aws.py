@@ -18,16 +18,17 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import begin_rotation, current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.client import ConsoleClient, StaleClaim
 from runner.clouds.aws.credentials import AwsRole
 from runner.outcome import StepFailed
 from runner.protocol import ClaimRequest, IdentityTokenRequest
+from tests.console.state.emulators import BUCKET, REGION
 from tests.people import Tenant, new_key
 from tests.runner.clouds.conftest import NewRequest, StartRunner
 from tests.runner.clouds.fake_clouds import AWS_ACCOUNT, FakeCloud, account_trust, aws, web_trust
@@ -46,7 +47,6 @@ from tests.runner.clouds.identity_jobs import (
 )
 from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
-from tests.state.emulators import BUCKET, REGION
 from tests.waiting import wait_until
 
 AUDIENCE = "sts.amazonaws.com"

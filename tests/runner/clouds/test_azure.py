@@ -9,17 +9,18 @@ import httpx
 import pytest
 
 from console.identities.issuer import Named, subject
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.clouds.azure.ambient import AmbientAzure
 from runner.clouds.azure.credentials import AzureApplication
 from runner.clouds.azure.inventory import AzureInventory
 from runner.clouds.contract import CredentialsMissing
 from runner.outcome import StepFailed
+from tests.console.state.emulators import ACCOUNT, BUCKET
 from tests.people import Tenant
 from tests.runner.clouds.conftest import NewRequest, StartRunner
 from tests.runner.clouds.fake_azure import AUDIENCE
@@ -35,7 +36,6 @@ from tests.runner.clouds.identity_jobs import (
 )
 from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, Project, messages, new_project, wait_for_end
-from tests.state.emulators import ACCOUNT, BUCKET
 from tests.waiting import wait_until
 
 SETTINGS = {"tenant_id": TENANT, "client_id": APPLICATION, "subscription_id": SUBSCRIPTION}

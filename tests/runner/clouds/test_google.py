@@ -12,16 +12,17 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.keys import current_key, finish_rotation
 from console.identities.models import CloudIdentity, ResourceList
 from console.identities.resources import find_resources
 from console.identities.services import create_identity
-from console.jobs.identity_jobs import request_connection_test, request_fetch
 from console.jobs.models import Job
 from runner.clouds.gcp.ambient import AmbientGcp
 from runner.clouds.gcp.credentials import GcpWorkloadIdentity
 from runner.clouds.gcp.inventory import GcpInventory
 from runner.outcome import StepFailed
+from tests.console.state.emulators import BUCKET
 from tests.people import Tenant
 from tests.runner.clouds.conftest import NewRequest, StartRunner
 from tests.runner.clouds.fake_clouds import GOOGLE_PROJECT, GOOGLE_PROVIDER, SERVICE_ACCOUNT, FakeCloud, gcp
@@ -36,7 +37,6 @@ from tests.runner.clouds.identity_jobs import (
 )
 from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
-from tests.state.emulators import BUCKET
 from tests.waiting import wait_until
 
 SETTINGS = {"provider": GOOGLE_PROVIDER, "service_account": SERVICE_ACCOUNT, "project": GOOGLE_PROJECT}

@@ -1,0 +1,162 @@
+"""The audit page and its exports: who did what, for the admins of an organization."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from console.accounts.access import organization_to_administer
+from console.accounts.models import Organization
+from console.audit.models import AuditEvent
+from console.audit.selectors import Wanted, events_of, every_event
+from console.audit.services import record
+from console.errors import BadInput, NotFound
+from console.jobs.models import Job
+from console.live.threads import one_by_one
+from console.pages.frame import PageRequest, signed_in
+from specs.models import Spec
+
+COLUMNS = ("at", "actor_kind", "actor", "action", "target_kind", "target_id", "data")
+#: What is recorded about, as the filter offers it.
+KINDS = (
+    "spec", "job", "plan", "stateversion", "runner", "cloudidentity", "user", "invitation", "apitoken",
+    "registrationtoken", "variableset", "organization",
+)  # fmt: skip
+#: A cell that begins with one of these is a formula to a spreadsheet.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@signed_in
+def audit(request: PageRequest, org: str) -> HttpResponse:
+    organization = organization_to_administer(request.user, org)
+    wanted = _wanted(request)
+    found = events_of(organization.pk, wanted, after=_uuid(request.GET.get("after", ""), "after"))
+    chosen = _chosen(request)
+    named = names_of_targets(organization, found.events)
+    context = {
+        "found": found,
+        "rows": [(event, *named.get(event.target_id, ("", ""))) for event in found.events],
+        "chosen": chosen,
+        "kinds": KINDS,
+        "query": urlencode(chosen),
+        "older": urlencode({**chosen, "after": str(found.next_before)}) if found.next_before else "",
+        "paged": "after" in request.GET,
+    }
+    return render(request, "audit/audit.html", context)
+
+
+@signed_in
+def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
+    """Everything that the filters let through. That it was taken is itself on record."""
+    organization = organization_to_administer(request.user, org)
+    if form not in ("csv", "json"):
+        raise NotFound
+    wanted = _wanted(request)
+    record(
+        organization=organization,
+        actor=request.user,
+        action="audit.exported",
+        target=organization,
+        form=form,
+        filters=_chosen(request),
+    )
+    batches = every_event(organization.pk, wanted)
+    texts, kind = (_csv(batches), "text/csv") if form == "csv" else (_json(batches), "application/json")
+    answer = StreamingHttpResponse(one_by_one(texts), content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{org}-audit.{form}"'
+    return answer
+
+
+def names_of_targets(organization: Organization, events: list[AuditEvent]) -> dict[UUID, tuple[str, str]]:
+    """What people call the jobs and Specs that these events are about, and where they are."""
+    ids = {event.target_id for event in events}
+    slug = organization.slug
+    jobs = Job.objects.filter(pk__in=ids).values_list("pk", "type", "number")
+    specs = Spec.objects.filter(pk__in=ids).values_list("pk", "name", "slug")
+    names = {pk: (f"{type} #{number}", reverse("job", args=[slug, number])) for pk, type, number in jobs}
+    return names | {pk: (name, reverse("spec", args=[slug, spec])) for pk, name, spec in specs}
+
+
+def _wanted(request: PageRequest) -> Wanted:
+    query = request.GET
+    until = _day(query.get("until", ""), "until")
+    return Wanted(
+        actor=query.get("actor", "").strip(),
+        action=query.get("action", "").strip(),
+        target_kind=query.get("kind", "") if query.get("kind") in KINDS else "",
+        target_id=_uuid(query.get("target", ""), "target"),
+        since=_day(query.get("since", ""), "since"),
+        before=until + timedelta(days=1) if until else None,
+    )
+
+
+def _chosen(request: PageRequest) -> dict[str, str]:
+    names = ("actor", "action", "kind", "target", "since", "until")
+    return {name: request.GET[name].strip() for name in names if request.GET.get(name, "").strip()}
+
+
+def _day(text: str, field: str) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        day = date.fromisoformat(text.strip())
+    except ValueError as error:
+        raise BadInput(f"{field}: expected a day such as 2027-01-31", field=field) from error
+    if day == date.max:
+        raise BadInput(f"{field}: expected a day that has another after it", field=field)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _uuid(text: str, field: str) -> UUID | None:
+    if not text.strip():
+        return None
+    try:
+        return UUID(text.strip())
+    except ValueError as error:
+        raise BadInput(f"{field}: expected an id", field=field) from error
+
+
+def _row(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "at": event.at.isoformat(),
+        "actor_kind": event.actor_kind,
+        "actor": event.actor_name,
+        "action": event.action,
+        "target_kind": event.target_kind,
+        "target_id": str(event.target_id),
+        "data": event.data,
+    }
+
+
+def _csv(batches: Iterator[list[AuditEvent]]) -> Iterator[str]:
+    yield _csv_lines([COLUMNS])
+    for events in batches:
+        rows = [{**_row(event), "data": json.dumps(event.data, ensure_ascii=False)} for event in events]
+        yield _csv_lines([_harmless(str(row[name])) for name in COLUMNS] for row in rows)
+
+
+def _csv_lines(rows: Iterable[Iterable[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    return written.getvalue()
+
+
+def _json(batches: Iterator[list[AuditEvent]]) -> Iterator[str]:
+    """One array, one event on each line."""
+    before = "["
+    for events in filter(None, batches):
+        yield before + "\n" + ",\n".join(json.dumps(_row(event), ensure_ascii=False) for event in events)
+        before = ","
+    yield "[]\n" if before == "[" else "\n]\n"
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(FORMULA) else cell
