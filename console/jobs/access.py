@@ -1,4 +1,4 @@
-"""The only doors to a job."""
+"""Access to a job: each function names the right that it grants."""
 
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ def job_to_operate(user: Any, org_slug: str, number: int) -> Job:
 
 
 def job_to_view_by_id(user: Any, job_id: UUID) -> Job:
-    """For the API and the sockets, which know jobs by their id. Another organization's job is not there."""
+    """Return the job with this id, for the API and the sockets. Another organization's job is not found."""
     job = _jobs().filter(pk=job_id).first()
     if job is None:
         raise NotFound

@@ -149,7 +149,7 @@ def backend_document(spec: Spec) -> dict[str, Any]:
 
 
 def backend_field(spec: Spec) -> dict[str, Any]:
-    """For the document of the spec's next job: see `hooks.snapshot_fields`."""
+    """For the document of the spec's next job: see `hooks.SnapshotFields`."""
     return {"backend": backend_document(spec)}
 
 

@@ -57,7 +57,7 @@ def not_ended(console: Console, ours: Tenant) -> BothWays:
 def another_job(console: Console, ours: Tenant) -> BothWays:
     plan = a_plan(console, ours)
     ours.request()
-    return *applying(console, ours, plan), 409, "job_active", "is held by PLAN"
+    return *applying(console, ours, plan), 409, "job_active", "is in use by PLAN"
 
 
 def no_role(console: Console, ours: Tenant) -> BothWays:
