@@ -168,7 +168,14 @@ def _header(job: Job) -> dict[str, Any]:
         "unsaved": errored_states_of(job),
         "trail": trail_of(job),
         "outputs_are_current": outputs_are_current(job),
+        "result_templates": _result_templates(job),
     }
+
+
+def _result_templates(job: Job) -> list[str]:
+    """The result of a type that has a template of its own; else outputs, where the type can have some."""
+    default = "jobs/results/outputs.html" if job.kind.changes_infrastructure else "jobs/results/none.html"
+    return [f"jobs/results/{job.type.lower()}.html", default]
 
 
 def _phases(job: Job) -> str:
