@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from console.accounts.models import ApiToken, Invitation, Membership, Organization, Role, User
+from console.accounts.models import ApiToken, Invitation, Membership, Organization, User
+from console.accounts.rights import Right, roles_with
 from console.errors import Forbidden, NotFound, NotSignedIn
 
 
@@ -12,23 +13,28 @@ def membership_of(user: Any, organization: Organization) -> Membership:
 
 
 def organization_to_view(user: Any, slug: str) -> Organization:
-    return _membership(user, slug).organization
+    return require_right(user, slug, Right.SEE)
 
 
-def organization_to_operate(user: Any, slug: str) -> Organization:
-    return require_role(user, slug, Role.OPERATOR)
+def organization_to_manage_people(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_PEOPLE)
 
 
-def organization_to_administer(user: Any, slug: str) -> Organization:
-    return require_role(user, slug, Role.ADMIN)
+def organization_to_manage_settings(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_SETTINGS)
 
 
-def require_role(user: Any, slug: str, role: Role) -> Organization:
+def organization_to_audit(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.READ_AUDIT)
+
+
+def require_right(user: Any, slug: str, right: Right) -> Organization:
+    """Return the organization, or refuse with the role that would be needed. Every other door asks this."""
     membership = _membership(user, slug)
-    if not membership.may_act_as(role):
+    if not membership.may(right):
         raise Forbidden(
-            f"This needs the {role.label.lower()} role in {membership.organization.name}; "
-            f"yours is {Role(membership.role).label.lower()}. Ask an admin of the organization."
+            f"This needs the {roles_with(right)[0]} role in {membership.organization.name}; "
+            f"yours is {membership.role}. Ask an admin of the organization."
         )
     return membership.organization
 
@@ -43,8 +49,8 @@ def require_staff(user: Any, slug: str) -> None:
         )
 
 
-def membership_to_administer(user: Any, slug: str, membership_id: UUID) -> Membership:
-    organization = organization_to_administer(user, slug)
+def membership_to_manage(user: Any, slug: str, membership_id: UUID) -> Membership:
+    organization = organization_to_manage_people(user, slug)
     return _found(
         organization.memberships.select_related("user", "organization").filter(pk=membership_id).first()
     )
@@ -53,11 +59,11 @@ def membership_to_administer(user: Any, slug: str, membership_id: UUID) -> Membe
 def membership_to_end(user: Any, slug: str, membership_id: UUID) -> Membership:
     """Anybody may leave; only an admin takes others out."""
     own = _membership(user, slug)
-    return own if own.pk == membership_id else membership_to_administer(user, slug, membership_id)
+    return own if own.pk == membership_id else membership_to_manage(user, slug, membership_id)
 
 
-def invitation_to_administer(user: Any, slug: str, invitation_id: UUID) -> Invitation:
-    organization = organization_to_administer(user, slug)
+def invitation_to_manage(user: Any, slug: str, invitation_id: UUID) -> Invitation:
+    organization = organization_to_manage_people(user, slug)
     found = organization.invitations.select_related("organization").filter(pk=invitation_id).first()
     if found is None:
         raise NotFound
@@ -68,7 +74,7 @@ def token_to_revoke(user: Any, slug: str, token_id: UUID) -> ApiToken:
     """One's own; anybody's as an admin."""
     membership = _membership(user, slug)
     tokens = ApiToken.objects.select_related("organization").filter(organization=membership.organization)
-    if not membership.may_act_as(Role.ADMIN):
+    if not membership.may(Right.MANAGE_PEOPLE):
         tokens = tokens.filter(user=user)
     found = tokens.filter(pk=token_id).first()
     if found is None:

@@ -8,7 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from console.accounts.models import ApiToken, Invitation, Membership, Organization, Role, User
+from console.accounts.models import ApiToken, Invitation, Membership, Organization, User
+from console.accounts.rights import ROLES, Right, rights_of, roles_with
 from console.accounts.tokens import digest, new_token
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
@@ -119,7 +120,7 @@ def change_role(*, membership: Membership, role: str, changed_by: User) -> None:
     current = _current(membership)
     if current.role == role:
         return
-    if role != Role.ADMIN:
+    if Right.MANAGE_PEOPLE not in rights_of(role):
         _require_another_admin(current)
     before, current.role = current.role, role
     current.save(update_fields=["role"])
@@ -156,8 +157,8 @@ def remove_member(*, membership: Membership, removed_by: User) -> None:
 
 
 def known_role(role: str) -> str:
-    if role not in Role.values:
-        raise BadInput(f"role: expected {', '.join(Role.values)}", field="role")
+    if role not in ROLES:
+        raise BadInput(f"role: expected {', '.join(ROLES)}", field="role")
     return role
 
 
@@ -179,10 +180,12 @@ def _current(membership: Membership) -> Membership:
 
 
 def _require_another_admin(membership: Membership) -> None:
-    if membership.role != Role.ADMIN:
+    if not membership.may(Right.MANAGE_PEOPLE):
         return
     others = Membership.objects.filter(
-        organization_id=membership.organization_id, role=Role.ADMIN, user__is_active=True
+        organization_id=membership.organization_id,
+        role__in=roles_with(Right.MANAGE_PEOPLE),
+        user__is_active=True,
     ).exclude(pk=membership.pk)
     if not others.exists():
         raise Conflict(

@@ -13,10 +13,10 @@ from console.accounts.models import (
     Installation,
     Membership,
     Organization,
-    Role,
     SavedFilter,
     User,
 )
+from console.accounts.rights import FOUNDER
 from console.accounts.tokens import digest, new_token
 from console.audit.services import record
 from console.errors import BadInput
@@ -32,7 +32,7 @@ MAX_SAVED_FILTERS = 20
 @transaction.atomic
 def create_organization(*, name: str, slug: str, admin: User) -> Organization:
     organization = Organization.objects.create(name=name, slug=slug)
-    Membership.objects.create(user=admin, organization=organization, role=Role.ADMIN)
+    Membership.objects.create(user=admin, organization=organization, role=FOUNDER)
     record(organization=organization, actor=admin, action="organization.created", target=organization)
     return organization
 

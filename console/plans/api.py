@@ -100,13 +100,13 @@ class ApprovalsView(APIView):
     @extend_schema(request=None, responses={201: PlanSerializer})
     def post(self, request: Request, plan_id: UUID) -> Response:
         """Approve this plan, and no other: a new plan starts at zero."""
-        plan = access.plan_to_apply_by_id(request.user, plan_id)
+        plan = access.plan_to_approve_by_id(request.user, plan_id)
         services.approve_plan(plan=plan, approved_by=person(request))
         return Response(PlanSerializer(plan).data, status=201)
 
     @extend_schema(request=None, responses=PlanSerializer)
     def delete(self, request: Request, plan_id: UUID) -> Response:
         """Take one's own approval back."""
-        plan = access.plan_to_apply_by_id(request.user, plan_id)
+        plan = access.plan_to_approve_by_id(request.user, plan_id)
         services.withdraw_approval(plan=plan, withdrawn_by=person(request))
         return Response(PlanSerializer(plan).data)

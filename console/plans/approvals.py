@@ -6,13 +6,12 @@ operate the spec. A new plan starts at zero.
 
 from dataclasses import dataclass
 
-from console.accounts.models import Membership, Role, User
+from console.accounts.models import Membership, User
+from console.accounts.rights import Right, roles_with
 from console.errors import GateClosed
 from console.plans.guard import guard_reasons
 from console.plans.models import Approval, Plan
 from console.plans.staleness import staleness_of
-
-APPROVERS = (Role.OPERATOR, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,6 @@ def require_approvals(plan: Plan, *, applied_by: User | None) -> None:
 def _operators(plan: Plan) -> list[User]:
     """Everybody who may operate the plan's organization, by name."""
     memberships = Membership.objects.filter(
-        organization_id=plan.organization_id, role__in=APPROVERS, user__is_active=True
+        organization_id=plan.organization_id, role__in=roles_with(Right.APPROVE), user__is_active=True
     )
     return [one.user for one in memberships.select_related("user").order_by("user__username")]

@@ -10,8 +10,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from console.accounts.access import organization_to_operate
+from console.accounts.access import require_right
 from console.accounts.models import User
+from console.accounts.rights import Right
 from console.audit.services import record
 from console.errors import (
     Conflict,
@@ -144,7 +145,7 @@ def apply_by_itself(job: Job, result: dict[str, Any]) -> None:
     if plan.destroy or plan.speculative or plan.job.requested_by is None:
         return
     try:
-        organization_to_operate(plan.job.requested_by, plan.spec.organization.slug)
+        require_right(plan.job.requested_by, plan.spec.organization.slug, Right.APPLY)
         deploy = request_deploy(plan=plan, requested_by=plan.job.requested_by)
     except SlipwayError as refusal:
         record(

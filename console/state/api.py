@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.accounts.authentication import person
-from console.accounts.models import Role
 from console.state import access, services
 from console.state.backends import backend_document, choose_backend, environment_of
 from console.state.locks import force_unlock, held_lock, holder_name, lock_document
@@ -43,7 +42,9 @@ class StateView(APIView):
     def get(self, request: Request, spec_id: UUID) -> Response:
         """Where a Spec's state is, who holds its lock, and its versions, newest first."""
         query = _valid(self.StateQuery(data=request.query_params))
-        return Response(_described(access.state_by_id(request.user, spec_id), before=query.get("before")))
+        return Response(
+            _described(access.state_to_view_by_id(request.user, spec_id), before=query.get("before"))
+        )
 
 
 class NamedStateView(APIView):
@@ -60,7 +61,7 @@ class UnlockView(APIView):
     @extend_schema(request=UnlockRequest, responses={200: dict[str, Any]})
     def post(self, request: Request, spec_id: UUID) -> Response:
         """Take exactly this lock away: one's own as an operator, anybody's as an admin."""
-        spec = access.state_by_id(request.user, spec_id, Role.OPERATOR)
+        spec = access.state_to_write_by_id(request.user, spec_id)
         access.require_may_unlock(person(request), spec)
         lock_id = _valid(self.UnlockRequest(data=request.data))["lock_id"]
         force_unlock(spec=spec, unlocked_by=person(request), lock_id=lock_id)
@@ -75,7 +76,7 @@ class RollBackView(APIView):
     def post(self, request: Request, spec_id: UUID, serial: int) -> Response:
         """Make an older version the newest again, as a new version with a higher serial. Admins only."""
         version = services.roll_back(
-            spec=access.state_by_id(request.user, spec_id, Role.ADMIN),
+            spec=access.state_to_manage_by_id(request.user, spec_id),
             serial=serial,
             confirmation=_valid(self.RollBackRequest(data=request.data))["confirmation"],
             requested_by=person(request),
@@ -95,7 +96,7 @@ class BackendView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, spec_id: UUID) -> Response:
         """Where the Spec's next job will keep its state, and the names of what is sealed for it."""
-        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
+        spec = access.state_to_manage_by_id(request.user, spec_id)
         own = Backend.objects.filter(spec=spec).first()
         names = sorted(environment_of(own)) if own else []
         return Response({**backend_document(spec), "environment": names})
@@ -103,7 +104,7 @@ class BackendView(APIView):
     @extend_schema(request=BackendRequest, responses={200: dict[str, Any]})
     def put(self, request: Request, spec_id: UUID) -> Response:
         """Keep the Spec's state there from its next job on. State does not move by itself."""
-        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
+        spec = access.state_to_manage_by_id(request.user, spec_id)
         chosen = _valid(self.BackendRequest(data=request.data))
         choose_backend(
             organization=spec.organization,

@@ -15,7 +15,6 @@ import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from console.accounts.models import Role
 from console.errors import (
     Forbidden,
     InvalidMessage,
@@ -138,7 +137,7 @@ def _authorized(request: HttpRequest, spec_id: UUID) -> tuple[Writer, Spec]:
     user, password = _basic(request)
     if password.startswith(PERSON_PREFIX):
         person = person_of(password)
-        return Writer(user=person), access.state_by_id(person, spec_id, Role.OPERATOR)
+        return Writer(user=person), access.state_to_use_by_id(person, spec_id)
     if user != ATTEMPT_USER:
         raise StateTokenUnknown
     writer = writer_of(password, spec_id)

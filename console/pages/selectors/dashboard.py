@@ -19,7 +19,8 @@ from django.db.models import (
 from django.db.models.fields import DurationField
 from django.utils import timezone
 
-from console.accounts.models import Membership, Organization, Role, User
+from console.accounts.models import Membership, Organization, User
+from console.accounts.rights import Right
 from console.ids import first_id_at
 from console.jobs.lifecycle import FAILED, QUEUED
 from console.jobs.models import Job, JobClaim
@@ -153,7 +154,7 @@ def drifted_lately(organization: Organization, *, now: datetime) -> list[Plan]:
 def waiting_for(organization: Organization, person: User, *, now: datetime) -> list[ForMe]:
     """Approvals this person may give, plans they asked for and have not applied, what expires soon."""
     membership = Membership.objects.filter(user=person, organization=organization).first()
-    if membership is None or not membership.may_act_as(Role.OPERATOR):
+    if membership is None or not (membership.may(Right.APPLY) or membership.may(Right.APPROVE)):
         return []
     found = [one for plan in _fitting_plans(organization, now=now) if (one := _asked_of(person, plan))]
     return [*found, *_expiring(organization, now=now)][: 2 * SHOWN]

@@ -123,13 +123,13 @@ def request_apply(request: PageRequest, org: str, spec: str, number: int) -> str
 
 @action
 def approve(request: PageRequest, org: str, spec: str, number: int) -> str:
-    plan = access.plan_to_apply(request.user, org, spec, number)
+    plan = access.plan_to_approve(request.user, org, spec, number)
     services.approve_plan(plan=plan, approved_by=request.user)
     return resolve_url("plan", org, spec, number)
 
 
 @action
 def withdraw(request: PageRequest, org: str, spec: str, number: int) -> str:
-    plan = access.plan_to_apply(request.user, org, spec, number)
+    plan = access.plan_to_approve(request.user, org, spec, number)
     services.withdraw_approval(plan=plan, withdrawn_by=request.user)
     return resolve_url("plan", org, spec, number)

@@ -39,7 +39,7 @@ def comparison(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @action
 def restore(request: PageRequest, org: str, spec: str, number: int) -> str:
-    restored = access.spec_to_operate(request.user, org, spec)
+    restored = access.spec_to_manage(request.user, org, spec)
     services.restore_revision(spec=restored, number=number, author=request.user)
     return resolve_url("spec-revisions", org, spec)
 
@@ -47,6 +47,6 @@ def restore(request: PageRequest, org: str, spec: str, number: int) -> str:
 @action
 def look_at(request: PageRequest, org: str, spec: str, number: int) -> str:
     """A look at what some revision would do."""
-    asked = access.spec_to_operate(request.user, org, spec)
+    asked = access.spec_to_plan(request.user, org, spec)
     job = request_plan(spec=asked, requested_by=request.user, revision=number)
     return resolve_url("job", org, job.number)

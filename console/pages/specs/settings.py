@@ -37,7 +37,7 @@ def show_settings(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @action
 def save_settings(request: PageRequest, org: str, spec: str) -> str:
-    access.spec_to_operate(request.user, org, spec)  # before anything is read: a stranger learns nothing
+    access.spec_to_manage(request.user, org, spec)  # before anything is read: a stranger learns nothing
     wanted = forms.settings_in(request.POST)
     changed = access.spec_to_change(request.user, org, spec, wanted)
     pool = find_pool(changed.organization, request.POST.get("pool", ""))

@@ -41,7 +41,7 @@ def show_source(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @action
 def save_source(request: PageRequest, org: str, spec: str) -> str:
-    changed = access.spec_to_operate(request.user, org, spec)
+    changed = access.spec_to_manage(request.user, org, spec)
     services.change_source(
         spec=changed,
         source=forms.source_in(request.POST, request.FILES),

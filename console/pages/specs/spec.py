@@ -13,7 +13,7 @@ from console.plans.expiry import what_became_of
 from console.plans.selectors import latest_drift_of, latest_plan_of
 from console.plans.staleness import staleness_of
 from console.state.selectors import newest_version
-from specs.access import spec_to_operate, spec_to_view
+from specs.access import spec_to_plan, spec_to_read_secrets, spec_to_view
 from specs.outputs import reveal_output
 from specs.selectors import current_revision, outputs_of
 
@@ -39,7 +39,7 @@ def spec(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @action
 def request_plan(request: PageRequest, org: str, spec: str) -> str:
-    job = queue_plan(spec=spec_to_operate(request.user, org, spec), requested_by=request.user)
+    job = queue_plan(spec=spec_to_plan(request.user, org, spec), requested_by=request.user)
     return resolve_url("job", org, job.number)
 
 
@@ -55,7 +55,7 @@ def reveal(request: PageRequest, org: str, spec: str, name: str) -> HttpResponse
     """The value of a sensitive output, in the place where it was hidden. On record."""
     if request.method != "POST":
         raise BadInput("A sensitive output is revealed by its button.")
-    shown = spec_to_operate(request.user, org, spec)
+    shown = spec_to_read_secrets(request.user, org, spec)
     try:
         value = reveal_output(spec=shown, name=name, revealed_to=request.user)
     except SlipwayError as error:

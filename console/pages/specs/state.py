@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 
 from console.accounts.access import membership_of
-from console.accounts.models import Role
+from console.accounts.rights import Right
 from console.errors import BadInput, NotFound
 from console.inputs import whole_number
 from console.pages.forms.backend import backend_form, chosen_backend
@@ -121,7 +121,7 @@ def compare(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @signed_in
 def download(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
-    shown = access.state_to_read_whole(request.user, org, spec)
+    shown = access.state_to_read_secrets(request.user, org, spec)
     chosen = version_with_body(shown, serial)
     services.note_download(version=chosen, downloaded_by=request.user)
     answer = HttpResponse(services.read_version(version=chosen), content_type="application/json")
@@ -136,7 +136,7 @@ def roll_back(request: PageRequest, org: str, spec: str, serial: int) -> Any:
 
 @signed_in
 def _ask_roll_back(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
-    shown = access.state_to_administer(request.user, org, spec)
+    shown = access.state_to_manage(request.user, org, spec)
     chosen, newest = version_with_body(shown, serial), newest_version(shown)
     context = {
         **_frame(request, shown),
@@ -150,7 +150,7 @@ def _ask_roll_back(request: PageRequest, org: str, spec: str, serial: int) -> Ht
 @action
 def _roll_back(request: PageRequest, org: str, spec: str, serial: int) -> str:
     version = services.roll_back(
-        spec=access.state_to_administer(request.user, org, spec),
+        spec=access.state_to_manage(request.user, org, spec),
         serial=serial,
         confirmation=request.POST.get("confirmation", ""),
         requested_by=request.user,
@@ -177,7 +177,7 @@ def _unlock(request: PageRequest, org: str, spec: str) -> str:
 
 @action
 def upload(request: PageRequest, org: str, spec: str) -> str:
-    shown = access.state_to_upload(request.user, org, spec)
+    shown = access.state_to_write(request.user, org, spec)
     file = request.FILES.get("file")
     if file is None or (file.size or 0) > settings.SLIPWAY_MAX_STATE_BYTES:
         raise BadInput(f"Choose a state file of at most {settings.SLIPWAY_MAX_STATE_BYTES // 2**20} MiB.")
@@ -192,7 +192,7 @@ def backend(request: PageRequest, org: str, spec: str) -> Any:
 
 @signed_in
 def _ask_for_spec(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.state_to_administer(request.user, org, spec)
+    shown = access.state_to_manage(request.user, org, spec)
     chosen = Backend.objects.filter(spec=shown).first()
     context = {**_frame(request, shown), **backend_form(chosen, has_state=newest_version(shown) is not None)}
     return render(request, "state/backend.html", context)
@@ -200,7 +200,7 @@ def _ask_for_spec(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 @action
 def _choose_for_spec(request: PageRequest, org: str, spec: str) -> str:
-    shown = access.state_to_administer(request.user, org, spec)
+    shown = access.state_to_manage(request.user, org, spec)
     choose_backend(
         organization=shown.organization, spec=shown, chosen_by=request.user, **chosen_backend(request.POST)
     )
@@ -224,8 +224,8 @@ def _frame(request: PageRequest, spec: Spec) -> dict[str, Any]:
         "abandoned": lock is not None and _is_abandoned(lock),
         "backend": backend,
         "backend_name": BackendKind(backend.kind).label if backend else "",
-        "may_operate": membership.may_act_as(Role.OPERATOR),
-        "may_administer": membership.may_act_as(Role.ADMIN),
+        "may_operate": membership.may(Right.READ_SECRETS) and membership.may(Right.WRITE_STATE),
+        "may_administer": membership.may(Right.MANAGE_STATE),
         "may_unlock": lock is not None and access.may_unlock(request.user, spec),
     }
 

@@ -35,7 +35,7 @@ def variable(request: PageRequest, org: str, spec: str, name: str = "") -> HttpR
 
 @signed_in
 def ask_variable(request: PageRequest, org: str, spec: str, name: str) -> HttpResponse:
-    asked = access.spec_to_operate(request.user, org, spec)
+    asked = access.spec_to_manage(request.user, org, spec)
     category = _category(request.GET.get("category", "environment" if not name else "variables"))
     one = _variable(asked, category, name)
     context = {
@@ -51,7 +51,7 @@ def ask_variable(request: PageRequest, org: str, spec: str, name: str) -> HttpRe
 
 @action
 def set_variable(request: PageRequest, org: str, spec: str, name: str) -> str:
-    changed = access.spec_to_operate(request.user, org, spec)
+    changed = access.spec_to_manage(request.user, org, spec)
     category = _category(request.POST.get("category", "variables"))
     name = name or request.POST.get("name", "").strip()
     field = forms.field_of(_variable(changed, category, name))
@@ -69,7 +69,7 @@ def set_variable(request: PageRequest, org: str, spec: str, name: str) -> str:
 @action
 def remove_variable(request: PageRequest, org: str, spec: str, name: str) -> str:
     services.remove_variable(
-        spec=access.spec_to_operate(request.user, org, spec),
+        spec=access.spec_to_manage(request.user, org, spec),
         category=_category(request.POST.get("category", "variables")),
         name=name,
         author=request.user,

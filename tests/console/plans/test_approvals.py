@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.accounts.models import Membership, Role
+from console.accounts.models import Membership
 from console.audit.models import AuditEvent
 from tests.console.plans.review import (
     Person,
@@ -117,7 +117,7 @@ def test_an_approval_taken_back_in_the_queue_stops_the_start(console: Console, o
 def test_the_yes_of_somebody_who_may_no_longer_operate_does_not_count(console: Console, ours: Tenant) -> None:
     plan = a_plan(console, ours, spec=protect(ours.spec))
     Person(ours.second_operator).approves(plan)
-    Membership.objects.filter(user=ours.second_operator).update(role=Role.VIEWER)
+    Membership.objects.filter(user=ours.second_operator).update(role="viewer")
     answer = console.person(ours, "operator").post(f"/api/plans/{plan.pk}/deploy")
     assert (code_of(answer), answer.json()["approvals_given"]) == ("gate_closed", 0)
 
