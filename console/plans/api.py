@@ -15,7 +15,7 @@ from console.jobs.serializers import JobDetailSerializer
 from console.plans import access, services
 from console.plans.approvals import approval_standing
 from console.plans.costs import as_json, cost_of
-from console.plans.guard import guard_reasons
+from console.plans.destroy_guard import guard_reasons
 from console.plans.models import Plan
 from console.plans.staleness import staleness_of
 

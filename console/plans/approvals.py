@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from console.accounts.models import Membership, User
 from console.accounts.rights import Right, roles_with
 from console.errors import GateClosed
-from console.plans.guard import guard_reasons
+from console.plans.destroy_guard import guard_reasons
 from console.plans.models import Approval, Plan
 from console.plans.staleness import staleness_of
 

@@ -1,8 +1,9 @@
 """Plans: the reviewable result of a PLAN job, and the file that a DEPLOY applies."""
 
 import hashlib
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
@@ -10,7 +11,23 @@ from django.db.models import Q
 from console.ids import new_id
 from specs.snapshot import snapshot_hash
 
+if TYPE_CHECKING:
+    from console.plans.staleness import RememberedStaleness
+
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+#: The actions by which a resource is lost.
+DESTRUCTIVE = ("delete", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A resource that a plan destroys or replaces."""
+
+    address: str
+    type: str
+    action: str
+    deposed: bool
 
 
 class Plan(models.Model):
@@ -54,6 +71,9 @@ class Plan(models.Model):
         ]
         indexes = [models.Index(fields=["spec", "-id"], name="plan_newest_of_spec")]
 
+    #: Set for a page, which asks several times and shows one moment: see `staleness.remember_staleness`.
+    remembered_staleness: "RememberedStaleness | None" = None
+
     @property
     def fingerprint(self) -> str:
         """What the plan was made from and the file that it is, as one hash. Approvals are bound to it."""
@@ -77,6 +97,13 @@ class Plan(models.Model):
     def drift(self) -> list[dict[str, Any]]:
         """What others changed since the last apply."""
         return list(self.rows.filter(drifted=True).order_by("position").values_list("body", flat=True))
+
+    @cached_property
+    def losses(self) -> list[Loss]:
+        """What the plan destroys or replaces: this decides over approvals, confirmation and the page."""
+        rows = self.rows.filter(drifted=False, action__in=DESTRUCTIVE).order_by("position")
+        fields = rows.values_list("address", "type", "action", "body__deposed")
+        return [Loss(address, type, action, bool(deposed)) for address, type, action, deposed in fields]
 
     @property
     def has_providers(self) -> bool:

@@ -10,8 +10,8 @@ from django.utils.http import urlencode
 
 from console.inputs import whole_number
 from console.plans.changes import REVIEW_ORDER
-from console.plans.guard import DESTRUCTIVE, guarded_types
-from console.plans.models import Plan, PlanChange
+from console.plans.destroy_guard import guarded_types
+from console.plans.models import DESTRUCTIVE, Plan, PlanChange
 
 #: So many resources come with a page; more are fetched as the reader gets there.
 PAGE_ROWS = 20

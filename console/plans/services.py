@@ -40,8 +40,8 @@ from console.plans.changes import (
     resource_changes,
     summarize,
 )
+from console.plans.destroy_guard import guard_reasons, require_confirmation
 from console.plans.expiry import require_unexpired
-from console.plans.guard import guard_reasons, require_confirmation
 from console.plans.models import Approval, Plan, PlanChange, PlanFile
 from console.plans.retries import REVIEW_NEEDED, may_leave_a_plan, require_reviewed
 from console.plans.staleness import staleness_of

@@ -39,18 +39,24 @@ class Staleness:
         return self.sentence
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedStaleness:
+    """An answer that was given already; none is an answer too."""
+
+    staleness: Staleness | None
+
+
 def staleness_of(plan: Plan) -> Staleness | None:
     """What changed since the plan was made; None while it still fits."""
-    if hasattr(plan, "_staleness"):
-        remembered: Staleness | None = plan._staleness
-        return remembered
+    if plan.remembered_staleness is not None:
+        return plan.remembered_staleness.staleness
     return _configuration(plan) or _state(plan) or _age(plan)
 
 
 def remember_staleness(plan: Plan) -> Staleness | None:
     """For a page, which asks several times and shows one moment. Whoever writes looks anew."""
     staleness = staleness_of(plan)
-    plan._staleness = staleness  # type: ignore[attr-defined]
+    plan.remembered_staleness = RememberedStaleness(staleness)
     return staleness
 
 

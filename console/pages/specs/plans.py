@@ -15,7 +15,7 @@ from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.plans import access, services
 from console.plans.approvals import approval_standing
 from console.plans.costs import cost_of
-from console.plans.guard import guard_reasons, lost_by
+from console.plans.destroy_guard import guard_reasons
 from console.plans.models import Plan
 from console.plans.raw import raw_plan
 from console.plans.review import drift_of, review_of, wanted_from
@@ -101,7 +101,7 @@ def apply(request: PageRequest, org: str, spec: str, number: int) -> HttpRespons
 @signed_in
 def ask_apply(request: PageRequest, org: str, spec: str, number: int) -> HttpResponse:
     asked = access.plan_to_apply(request.user, org, spec, number)
-    lost = lost_by(asked)
+    lost = asked.losses
     context = {
         "plan": asked,
         "spec": asked.spec,

@@ -25,8 +25,8 @@ def guarded_plan(console: Console, ours: Tenant, *lost: Any, kept: int, **guard:
 @pytest.mark.parametrize(
     ("lost", "kept", "guard", "reason"),
     [
-        ([ONE_LOST], 2, {"share": 0.3}, "1 of 3 resources; more than 30% is guarded"),
-        ([ONE_LOST, ONE_REPLACED], 2, {"share": 0.4}, "2 of 4 resources; more than 40% is guarded"),
+        ([ONE_LOST], 2, {"share": 0.3}, "1 of 3 resources; more than 30% needs confirmation"),
+        ([ONE_LOST, ONE_REPLACED], 2, {"share": 0.4}, "2 of 4 resources; more than 40% needs confirmation"),
         ([ONE_REPLACED], 99, {"types": ["aws_db_instance"]}, "aws_db_instance.main, of a guarded type"),
         (
             [ONE_REPLACED],
