@@ -16,6 +16,10 @@ class User(AbstractUser):
     # Changed to end every session of this person at once, as a new password does.
     session_salt = models.CharField(max_length=32, default="", blank=True)
 
+    #: The memberships that this sign-in may use: a session all of them, a token the one of its organization.
+    #: Set by `accounts.authentication` alone. A user without it was not signed in, and no door opens.
+    usable_memberships: Q | None = None
+
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
         """What each session carries; Django compares it at every request."""
         return salted_hmac(

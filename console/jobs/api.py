@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.accounts.access import organization_to_view
+from console.accounts.access import memberships_of, organization_to_view
 from console.accounts.authentication import person
 from console.audit.models import AuditEvent
 from console.errors import BadInput
@@ -242,10 +242,8 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def _visible(request: Request, query: dict[str, Any]) -> QuerySet[Job]:
-    jobs = Job.objects.filter(organization__memberships__user=person(request))
-    limit = getattr(request.user, "limited_to_organization_id", None)
-    if limit is not None:
-        jobs = jobs.filter(organization_id=limit)
+    organizations = memberships_of(request.user).values("organization_id")
+    jobs = Job.objects.filter(organization_id__in=organizations)
     if "organization" in query:
         jobs = jobs.filter(organization=organization_to_view(request.user, query.pop("organization")))
     return jobs.filter(**query)

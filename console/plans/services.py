@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from console.accounts.access import require_right
+from console.accounts.access import require_requester_right
 from console.accounts.models import User
 from console.accounts.rights import Right
 from console.audit.services import record
@@ -145,7 +145,7 @@ def apply_by_itself(job: Job, result: dict[str, Any]) -> None:
     if plan.destroy or plan.speculative or plan.job.requested_by is None:
         return
     try:
-        require_right(plan.job.requested_by, plan.spec.organization.slug, Right.APPLY)
+        require_requester_right(plan.job.requested_by, plan.spec.organization, Right.APPLY)
         deploy = request_deploy(plan=plan, requested_by=plan.job.requested_by)
     except SlipwayError as refusal:
         record(

@@ -10,16 +10,22 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError
 
 from console.accounts import access
-from console.accounts.models import Installation, Membership, Organization
+from console.accounts.authentication import sign_in_with_session, sign_in_with_token
+from console.accounts.models import ApiToken, Installation, Membership, Organization, User
 from console.accounts.rights import ROLES, Right, roles_with
-from console.accounts.services import reset_password, set_installation_drain
+from console.accounts.services import create_api_token, reset_password, set_installation_drain
 from console.errors import Forbidden, NotFound, NotSignedIn
 from tests.people import Tenant
 
 
+def signed_in(person: User) -> Any:
+    """The person, with a session."""
+    return sign_in_with_session(person)
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_door_opens_for_the_roles_that_have_its_right(ours: Tenant, role: str) -> None:
-    person = getattr(ours, role)
+    person = signed_in(getattr(ours, role))
     for right in Right:
         if right in ROLES[role]:
             assert access.require_right(person, "ours", right) == ours.organization
@@ -38,7 +44,7 @@ def test_each_role_has_the_rights_of_the_one_before_and_an_admin_has_all() -> No
 def test_a_strangers_organization_is_not_there(ours: Tenant, theirs: Tenant, right: Right) -> None:
     for slug in ("ours", "nowhere"):
         with pytest.raises(NotFound) as refused:
-            access.require_right(theirs.admin, slug, right)
+            access.require_right(signed_in(theirs.admin), slug, right)
         assert str(refused.value) == "There is nothing here, or nothing that you may see."
 
 
@@ -51,7 +57,26 @@ def test_nobody_enters_without_signing_in(ours: Tenant, nobody: Any) -> None:
 def test_an_inactive_person_does_not_enter(ours: Tenant) -> None:
     ours.admin.is_active = False
     with pytest.raises(NotSignedIn):
-        access.organization_to_view(ours.admin, "ours")
+        access.organization_to_view(signed_in(ours.admin), "ours")
+
+
+def test_a_user_whom_nobody_signed_in_passes_no_door(ours: Tenant) -> None:
+    for right in Right:
+        with pytest.raises(NotSignedIn):
+            access.require_right(ours.admin, "ours", right)
+    with pytest.raises(NotSignedIn):
+        access.memberships_of(ours.admin)
+
+
+def test_a_token_opens_its_own_organization_only(ours: Tenant, theirs: Tenant) -> None:
+    Membership.objects.create(user=ours.admin, organization=theirs.organization, role="admin")
+    token, _ = create_api_token(user=ours.admin, organization=ours.organization, name="ci")
+    assert access.require_right(signed_in(ours.admin), "theirs", Right.SEE) == theirs.organization
+    owner = sign_in_with_token(ApiToken.objects.get(pk=token.pk))
+    assert access.require_right(owner, "ours", Right.SEE) == ours.organization
+    with pytest.raises(NotFound):
+        access.require_right(owner, "theirs", Right.SEE)
+    assert [membership.organization for membership in access.memberships_of(owner)] == [ours.organization]
 
 
 def test_a_person_has_one_role_in_an_organization(ours: Tenant) -> None:
