@@ -36,6 +36,7 @@ lint: ## Check style, types, import rules and migrations
 	@$(ENVIRONMENT) dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/djangofmt --quiet --check templates
 	@$(CHECK_ENV) $(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.migrations_check
@@ -44,6 +45,7 @@ format: ## Rewrite the sources in the project's style
 	@$(ENVIRONMENT) dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/djangofmt --quiet templates
 
 dev: ## Set up the development environment in .venv
 	@$(ENVIRONMENT) dev

@@ -18,7 +18,7 @@ from bench.viewers import watch
 from bench.visitor import visitor
 from console.jobs.services import request_job
 from runner.protocol import JobType
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from specs.models import Revision
 
 VIEWERS = 50

@@ -23,7 +23,7 @@ from bench.tenant import Tenant, new_tenant
 from console.jobs.models import Job
 from console.jobs.services import request_job
 from runner.protocol import JobType
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from specs.models import Revision, Spec
 from specs.services import change_variable
 
@@ -95,7 +95,7 @@ class RunningRunner:
     process: subprocess.Popen[bytes]
 
     def pids(self) -> list[int]:
-        """The runner and what belongs to it while it is idle: the guard."""
+        """The runner and what belongs to it while it is idle: the watchdog."""
         threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         children = [int(child) for thread in threads for child in thread.read_text().split()]
         return [self.process.pid, *children]
@@ -167,7 +167,10 @@ def idle(runner: RunningRunner, *, seconds: float) -> list[Figure]:
     share = (runner.cpu_seconds() - before) / (time.monotonic() - began) * 100
     return [
         Figure(
-            "an idle runner, resident (with its guard)", runner.resident_bytes() / 1024**2, "MB", at_most=60
+            "an idle runner, resident (with its watchdog)",
+            runner.resident_bytes() / 1024**2,
+            "MB",
+            at_most=60,
         ),
         Figure("an idle runner, share of a core", share, "%", at_most=0.5),
     ]

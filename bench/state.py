@@ -23,7 +23,7 @@ from bench.rounds import Contestant, Rounds, take_turns
 from bench.site import Site
 from bench.tenant import Tenant, new_tenant
 from console.accounts.services import create_api_token
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 
 MEGABYTE = 1_000_000
 SIZES = (1, 20)

@@ -14,12 +14,13 @@ from typing import Any
 
 import httpx
 
+from runner.clouds.registry import CLOUDS
 from runner.outcome import StepFailed
 from runner.protocol import Claim
-from runner.relay import CUT_OFF, DIRECT
+from runner.terraform.relay import CUT_OFF, DIRECT
 
 #: Terraform's name of each backend that a snapshot may choose.
-KINDS = {"console": "http", "s3": "s3", "gcs": "gcs", "azurerm": "azurerm", "pg": "pg"}
+KINDS = {"console": "http", "pg": "pg", **{kind: kind for cloud in CLOUDS.values() for kind in cloud.probes}}
 
 #: What Terraform says when somebody else holds the lock.
 LOCKED = "Error acquiring the state lock"

@@ -17,10 +17,10 @@ from urllib.request import getproxies, proxy_bypass
 
 from runner.client import ConsoleClient, ConsoleError
 from runner.config import Settings, SettingsError
-from runner.credential import read_credential
 from runner.protocol import HelloAnswer, RunnerFacts
-from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
-from runner.workdir import DataDirectory
+from runner.runner_credential import read_credential
+from runner.terraform.binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.terraform.workdir import DataDirectory
 
 #: Room for providers and plans; the AWS provider alone takes more than half of it.
 MIN_FREE_BYTES = 1024 * 1024 * 1024

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 def now() -> float:
     """Seconds that also pass while the machine is suspended, as the console's lease does.
 
-    The same for every process of the machine, so that the guard can be told absolute times.
+    The same for every process of the machine, so that the watchdog can be told absolute times.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

@@ -1,290 +1,182 @@
-"""CONNECTION_TEST: tries what an identity is for, and says of each thing whether it works and what to do."""
+"""CONNECTION_TEST: tries what an identity is for, and reports for each thing what works and what to do."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from functools import partial
+from typing import Any
 
-from runner.credentials.ambient import Ambient
-from runner.credentials.aws import Aws, AwsClients, error_code
-from runner.credentials.azure import AzureClients
-from runner.credentials.gcp import GcpClients
-from runner.credentials.handing import Cloud
-from runner.credentials.own_azure import OwnAzure
-from runner.credentials.own_gcp import OwnGcp
-from runner.identity import HeldIdentity, hold_identity
+from runner.attempt import Attempt
+from runner.clouds.contract import (
+    FAIL,
+    GLOBAL,
+    PASS,
+    UNKNOWN,
+    Check,
+    Inventory,
+    ShortSession,
+    detail_and_remedy,
+)
+from runner.identity import CLOUD_UNKNOWN, HeldIdentity, hold_identity
 from runner.outcome import StepFailed
 from runner.protocol import LogLevel
-from runner.resources import CLOUD_UNKNOWN, GLOBAL, inventory_of, readings
-from runner.resources.rest import Reader
 from runner.stopping import Stopped
-
-if TYPE_CHECKING:
-    from runner.attempt import Attempt
-
-PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
-
-#: A session that any role allows.
-_SURE_SECONDS = 900
-
-#: Whatever can be asked who it is and what it can reach.
-Acting = AwsClients | GcpClients | AzureClients
-
-_STORAGE_API = {"x-ms-version": "2021-08-06"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the answer."""
-
-    code: str
-    title: str
-    outcome: str
-    detail: str = ""
-    remedy: str = ""
 
 
 def test_connection(attempt: Attempt) -> None:
-    held = hold_identity(attempt)
+    identity = hold_identity(attempt)
     with attempt.phase("test", "Testing the connection"):
-        test = _Test(attempt, held)
+        test = _Test(attempt, identity)
         attempt.stop.unless_stopped(test.run)
     attempt.result.update(
         checks=[dataclasses.asdict(check) for check in test.checks],
         principal=test.principal,
         session_seconds=test.session_seconds,
     )
-    if failed := [check for check in test.checks if check.outcome == FAIL]:
+    if failures := [check for check in test.checks if check.outcome == FAIL]:
         raise StepFailed(
             "connection_test_failed",
-            f"{len(failed)} of {len(test.checks)} checks failed. {failed[0].title}: {failed[0].detail}",
+            f"{len(failures)} of {len(test.checks)} checks failed. {failures[0].title}: {failures[0].detail}",
             fatal=True,
         )
 
 
 class _Test:
-    """Collects lines; a check that cannot be made because of an earlier one is unknown."""
+    """Collects checks; one that cannot be made because of an earlier one is unknown."""
 
-    def __init__(self, attempt: Attempt, held: HeldIdentity) -> None:
+    def __init__(self, attempt: Attempt, identity: HeldIdentity) -> None:
         self._attempt = attempt
-        self._held = held
+        self._identity = identity
+        self._has_credentials = False
         self.checks: list[Check] = []
         self.principal: dict[str, str] = {}
         self.session_seconds = 0
 
     def run(self) -> None:
-        if self._opens():
-            cloud = self._held.cloud
-            self._ask_who(_acting(cloud))
-            if isinstance(cloud, Aws):
-                self._require_external_id(cloud)
-            self._read(cloud)
+        self._has_credentials = self._check_credentials()
+        if self._has_credentials:
+            self._check_principal()
+            self._check_cloud()
+            self._check_reading()
         for backend in self._attempt.claim.snapshot.get("backends") or ():
-            self._reach(str(backend.get("kind")), backend.get("settings") or {})
+            self._check_backend(str(backend.get("kind")), backend.get("settings") or {})
 
-    def add(self, code: str, title: str, outcome: str, detail: str = "", remedy: str = "") -> None:
+    def _add(self, check: Check) -> None:
         self._attempt.stop.check()
-        self.checks.append(Check(code, title, outcome, detail, remedy))
-        level = LogLevel.INFO if outcome == PASS else LogLevel.WARN
-        self._attempt.log.write(f"{title}: {outcome}{f' ({detail})' if detail else ''}", level)
+        self.checks.append(check)
+        level = LogLevel.INFO if check.outcome == PASS else LogLevel.WARN
+        detail = f" ({check.detail})" if check.detail else ""
+        self._attempt.log.write(f"{check.title}: {check.outcome}{detail}", level)
 
-    def _opens(self) -> bool:
+    def _check_credentials(self) -> bool:
         title = "Temporary credentials can be obtained"
         try:
-            handed = self._held.open()
+            credentials = self._identity.open()
         except StepFailed as error:
-            return self._opens_for_less(error, title)
-        self.add("credentials", title, PASS, handed.principal)
-        if handed.expires_at:
-            self._tell_length(handed.expires_at)
+            return self._check_short_session(error, title)
+        self._add(Check("credentials", title, PASS, credentials.principal))
+        if credentials.expires_at:
+            self._add_session_length(credentials.expires_at)
         return True
 
-    def _opens_for_less(self, error: StepFailed, title: str) -> bool:
-        """Of a role that only refuses the length of the session, the rest can be tested."""
-        detail, remedy = _halves(str(error))
-        if error.code == "credentials_refused" and (cloud := self._shortened()):
-            self.add("credentials", title, PASS, cloud.role_arn)
-            self.add(
-                "session",
-                "A session is long enough",
-                FAIL,
-                detail,
-                f"Raise the maximum session duration of {cloud.role_arn}, or ask for less in the identity.",
-            )
-            self.session_seconds = _SURE_SECONDS
+    def _check_short_session(self, error: StepFailed, title: str) -> bool:
+        """Go on with the test if the cloud only refuses the length of the session."""
+        detail, remedy = detail_and_remedy(str(error))
+        if error.code == "credentials_refused" and (session := self._shorten_session()):
+            self._add(Check("credentials", title, PASS, session.principal))
+            self._add(Check("session", "A session is long enough", FAIL, detail, session.remedy))
+            self.session_seconds = session.seconds
             return True
-        self.add("credentials", title, FAIL, detail, remedy)
+        self._add(Check("credentials", title, FAIL, detail, remedy))
         return False
 
-    def _shortened(self) -> Aws | None:
-        cloud = self._held.cloud
-        if not isinstance(cloud, Aws) or cloud.session_seconds <= _SURE_SECONDS:
-            return None
-        try:
-            cloud.assume(seconds=_SURE_SECONDS)
-        except Exception:
-            return None
-        cloud.session_seconds = _SURE_SECONDS
-        return cloud
+    def _shorten_session(self) -> ShortSession | None:
+        cloud, clients = self._identity.cloud, self._identity.credentials.clients
+        return cloud.shorten(clients) if cloud and clients else None
 
-    def _tell_length(self, expires_at: datetime) -> None:
+    def _add_session_length(self, expires_at: datetime) -> None:
         self.session_seconds = round((expires_at - datetime.now(UTC)).total_seconds())
         detail = f"{self.session_seconds} s, and renewed while a job runs"
-        self.add("session", "A session is long enough", PASS, detail)
+        self._add(Check("session", "A session is long enough", PASS, detail))
 
-    def _ask_who(self, cloud: Acting | None) -> None:
-        title = "The account is the right one"
-        if cloud is None:
-            self.add("principal", title, UNKNOWN, *_halves(CLOUD_UNKNOWN))
+    def _check_principal(self) -> None:
+        add = partial(Check, "principal", "The account is the right one")
+        clients = self._identity.credentials.clients
+        if clients is None:
+            self._add(add(UNKNOWN, *detail_and_remedy(CLOUD_UNKNOWN)))
             return
         try:
-            self.principal = _principal(cloud)
+            self.principal = clients.principal()
         except Stopped:
             raise
         except Exception as error:
-            self.add("principal", title, FAIL, *_halves(_explained(cloud, error)))
+            self._add(add(FAIL, *detail_and_remedy(clients.explain_denial(error))))
             return
-        told = ", ".join(f"{name} {value}" for name, value in self.principal.items() if value)
-        wanted = cloud.role_arn.split(":")[4] if isinstance(cloud, Aws) else ""
-        if wanted and self.principal.get("account") != wanted:
+        detail = ", ".join(f"{name} {value}" for name, value in self.principal.items() if value)
+        account = clients.expected_account
+        if account and self.principal.get("account") != account:
             remedy = "Check the role's ARN, and where the runner's endpoints lead."
-            self.add("principal", title, FAIL, f"{told}, expected account {wanted}", remedy)
+            self._add(add(FAIL, f"{detail}, expected account {account}", remedy))
         else:
-            self.add("principal", title, PASS, told)
+            self._add(add(PASS, detail))
 
-    def _require_external_id(self, cloud: Aws) -> None:
-        """A role that opens without the external id opens to whoever else is trusted with the same source."""
-        if cloud.uses_token:
-            return
-        title = "The role insists on the external id"
-        try:
-            cloud.assume(external_id=False, seconds=_SURE_SECONDS)
-        except Stopped:
-            raise
-        except Exception as error:
-            if error_code(error) == "AccessDenied":
-                self.add("external_id", title, PASS, "Without it, AWS refuses.")
-            else:
-                self.add("external_id", title, UNKNOWN, *_halves(cloud.explain(error)))
-        else:
-            self.add(
-                "external_id",
-                title,
-                FAIL,
-                "AWS let the runner in without it.",
-                f'Add the condition "StringEquals": {{"sts:ExternalId": "{cloud.external_id}"}} to the trust '
-                f"policy of {cloud.role_arn}.",
-            )
+    def _check_cloud(self) -> None:
+        """Make the checks that only this cloud has."""
+        cloud, clients = self._identity.cloud, self._identity.credentials.clients
+        if cloud and clients:
+            for check in cloud.checks(clients):
+                self._add(check)
 
-    def _read(self, cloud: Cloud) -> None:
+    def _check_reading(self) -> None:
         try:
-            inventory = inventory_of(self._held)
+            inventory = self._identity.inventory()
         except StepFailed as error:
-            self.add("read", "The account can be read", UNKNOWN, *_halves(str(error)))
+            detail = detail_and_remedy(str(error))
+            self._add(Check("read", "The account can be read", UNKNOWN, *detail))
             return
-        region = [*self._held.regions, str(getattr(_acting(cloud), "region", GLOBAL))][0]
-        for kind, read in readings(inventory, region=region):
-            title = f"May read {kind.replace('_', ' ')}"
+        clients = self._identity.credentials.clients
+        region = [*self._identity.regions, clients.region if clients else GLOBAL][0]
+        for kind, read_page in _first_pages(inventory, region=region):
+            add = partial(Check, f"read.{kind}", f"May read {kind.replace('_', ' ')}")
             try:
-                read()
+                read_page()
             except Stopped:
                 raise
             except Exception as error:
-                self.add(f"read.{kind}", title, FAIL, *_halves(inventory.explain(error)))
+                self._add(add(FAIL, *detail_and_remedy(inventory.explain(error))))
             else:
-                self.add(f"read.{kind}", title, PASS)
+                self._add(add(PASS))
 
-    def _reach(self, kind: str, settings: dict[str, Any]) -> None:
+    def _check_backend(self, kind: str, settings: dict[str, Any]) -> None:
         place = str(settings.get("bucket") or settings.get("container_name") or kind)
-        title, code = f"The state in {place} can be reached", f"state.{kind}"
-        if not self._has_opened:
-            self.add(code, title, UNKNOWN, "Not tried: credentials could not be obtained.")
+        add = partial(Check, f"state.{kind}", f"The state in {place} can be reached")
+        if not self._has_credentials:
+            self._add(add(UNKNOWN, "Not tried: credentials could not be obtained."))
             return
-        cloud = _acting(self._held.cloud)
-        reach = _reaching(cloud, kind, settings) if cloud else None
-        if cloud is None or reach is None:
-            self.add(code, title, UNKNOWN, f"Not tried: this identity is not for {kind}.")
+        cloud, clients = self._identity.cloud, self._identity.credentials.clients
+        if cloud is None or clients is None or kind not in cloud.probes:
+            self._add(add(UNKNOWN, f"Not tried: this identity is not for {kind}."))
             return
         try:
-            reach()
+            cloud.probes[kind](clients, settings)
         except Stopped:
             raise
         except Exception as error:
-            detail, _ = _halves(_explained(cloud, error))
-            self.add(code, title, FAIL, detail, f"Allow this identity to list, read and write {place}.")
+            detail, _ = detail_and_remedy(clients.explain_denial(error))
+            self._add(add(FAIL, detail, f"Allow this identity to list, read and write {place}."))
         else:
-            self.add(code, title, PASS)
-
-    @property
-    def _has_opened(self) -> bool:
-        return any(check.code == "credentials" and check.outcome == PASS for check in self.checks)
+            self._add(add(PASS))
 
 
-def _acting(cloud: Cloud) -> Acting | None:
-    match cloud:
-        case Ambient():
-            return cloud.acting
-        case AwsClients() | GcpClients() | AzureClients():
-            return cloud
-    return None
+def _first_pages(inventory: Inventory, *, region: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield each kind, with a call that reads its first page."""
+    places = [(kind, GLOBAL) for kind in inventory.everywhere]
+    places += [(kind, region) for kind in inventory.regional]
+    for kind, place in places:
+        yield kind, partial(_read_first_page, inventory, kind, place)
 
 
-def _principal(cloud: Acting) -> dict[str, str]:
-    match cloud:
-        case AwsClients():
-            answer = cloud.client("sts", cloud.region).get_caller_identity()
-            return {"account": answer["Account"], "arn": answer["Arn"]}
-        case OwnGcp():
-            return cloud.identify()
-        case GcpClients():
-            return {"account": cloud.project, "service_account": cloud.service_account}
-        case OwnAzure():
-            return {**cloud.identify(), "subscription": _subscription(cloud)}
-        case AzureClients():
-            return {
-                "account": cloud.subscription_id,
-                "subscription": _subscription(cloud),
-                "application": cloud.client_id,
-            }
-
-
-def _subscription(cloud: AzureClients) -> str:
-    """Its name, which proves that it can be seen."""
-    url = f"{cloud.management}/subscriptions/{cloud.subscription_id}?api-version=2022-12-01"
-    return str(Reader(lambda: cloud.bearer(cloud.management)).document(url).get("displayName", ""))
-
-
-def _reaching(cloud: Acting, kind: str, settings: dict[str, Any]) -> Callable[[], object] | None:
-    """A look into the place of a state; None when this cloud does not have such places."""
-    match cloud, kind:
-        case AwsClients(), "s3":
-            return lambda: _reach_s3(cloud, settings)
-        case GcpClients(), "gcs":
-            bucket = quote(str(settings.get("bucket")), safe="")
-            url = f"{cloud.endpoint('storage')}/b/{bucket}/o?maxResults=1"
-            return lambda: Reader(cloud.bearer).document(url)
-        case AzureClients(), "azurerm":
-            account = settings.get("storage_account_name")
-            url = f"https://{account}.blob.core.windows.net/{settings.get('container_name')}"
-            reader = Reader(lambda: cloud.bearer("https://storage.azure.com"))
-            return lambda: reader.get(f"{url}?restype=container&comp=list&maxresults=1", **_STORAGE_API)
-    return None
-
-
-def _reach_s3(cloud: AwsClients, settings: dict[str, Any]) -> object:
-    style = {"s3": {"addressing_style": "path"}} if settings.get("use_path_style") else {}
-    region = str(settings.get("region") or cloud.region)
-    return cloud.client("s3", region, **style).list_objects_v2(Bucket=settings["bucket"], MaxKeys=1)
-
-
-def _explained(cloud: Acting, error: Exception) -> str:
-    return cloud.explain_denial(error) if isinstance(cloud, AwsClients) else cloud.explain(error)
-
-
-def _halves(sentences: str) -> tuple[str, str]:
-    """What happened, and what to do."""
-    happened, _, remedy = sentences.partition(". ")
-    return f"{happened.rstrip('.')}.", remedy
+def _read_first_page(inventory: Inventory, kind: str, region: str) -> None:
+    next(inventory.pages(kind, region), None)

@@ -12,16 +12,14 @@ import shutil
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runner import process
-from runner.environment import PASSED
-from runner.guard import MARKER_VARIABLE
+from runner.attempt import Attempt
 from runner.protocol import LogLevel
 from runner.stopping import Lease, Stop
-
-if TYPE_CHECKING:
-    from runner.attempt import Attempt
+from runner.terraform import process
+from runner.terraform.environment import PASSED
+from runner.terraform.watchdog import MARKER_VARIABLE
 
 #: A price list is a network request; a plan does not wait longer than this for it.
 PATIENCE_SECONDS = 60.0

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
-from runner.credentials import cloud_of, with_credentials
-from runner.credentials.handing import Cloud, Handed, Occasion, spelled
-from runner.credentials.keeper import Keeper
+from runner.attempt import Attempt
+from runner.clouds.contract import (
+    Cloud,
+    CredentialRequest,
+    Credentials,
+    Inventory,
+    TerraformCredentials,
+    rfc3339,
+)
+from runner.clouds.registry import CLOUDS, cloud_name, connect, with_credentials
+from runner.clouds.renewal import Renewer
 from runner.outcome import StepFailed
 from runner.protocol import IdentityAccess, IdentityTokenAnswer, IdentityTokenRequest, JobType, LogLevel
 
-if TYPE_CHECKING:
-    from runner.attempt import Attempt
-
 #: What changes nothing can do with a session that only reads.
 _READING = (JobType.PLAN, JobType.DRIFT_CHECK)
+
+
+#: Of ambient credentials whose identity names no cloud.
+CLOUD_UNKNOWN = "It is not known which cloud the runner's own credentials are for. Say it in the identity."
 
 
 class HeldIdentity:
@@ -23,14 +31,14 @@ class HeldIdentity:
 
     def __init__(self, attempt: Attempt, identity: IdentityAccess) -> None:
         self._attempt = attempt
-        self._keeper = Keeper(
+        self._renewer = Renewer(
             longest_seconds=attempt.equipment.settings.renew_seconds,
             warn=self._warn,
             on_renewal=self._tell_renewal,
         )
         directory = attempt.workdir.path / "credentials"
         directory.mkdir(mode=0o700)
-        self._occasion = Occasion(
+        self._request = CredentialRequest(
             identity=identity,
             job_number=attempt.claim.job_number,
             only_reads=attempt.claim.type in _READING,
@@ -39,45 +47,61 @@ class HeldIdentity:
             job_environ=attempt.environ,
             ask_token=self._ask_token,
             hide=attempt.redactor.add,
-            keeper=self._keeper,
+            renewer=self._renewer,
         )
-        self._cloud: Cloud | None = None
+        self._credentials: Credentials | None = None
         self._is_closed = False
         self._renewed_by = ""
-        self._life = timedelta()
+        self._lifetime = timedelta()
 
     @property
     def regions(self) -> list[str]:
-        """Where its resources are looked for; none named means all that there are."""
-        return [str(region) for region in self._occasion.settings.get("regions") or ()]
+        """The regions whose resources are listed; empty for all that there are."""
+        return [str(region) for region in self._request.settings.get("regions") or ()]
 
     @property
-    def cloud(self) -> Cloud:
-        """The identity's cloud; the first use asks the console for a token."""
-        if self._cloud is None:
-            self._cloud = cloud_of(self._occasion)
-        return self._cloud
+    def cloud(self) -> Cloud | None:
+        """The cloud that it acts in; None where nobody said, as may be for ambient credentials."""
+        return CLOUDS.get(cloud_name(self._request.identity))
 
-    def open(self) -> Handed:
+    @property
+    def credentials(self) -> Credentials:
+        """The identity's credentials; the first use asks the console for a token."""
+        if self._credentials is None:
+            self._credentials = connect(self._request)
+        return self._credentials
+
+    def inventory(self) -> Inventory:
+        """Return the lists of what the identity can see."""
+        clients = self.credentials.clients
+        if self.cloud is None or clients is None:
+            raise StepFailed("resources_unknown", CLOUD_UNKNOWN, fatal=True)
+        try:
+            clients.identify()
+        except Exception as error:
+            raise StepFailed("credentials_refused", clients.explain(error)) from error
+        return self.cloud.inventory(clients, self.regions)
+
+    def open(self) -> TerraformCredentials:
         """Obtain the credentials. A cloud that does not answer is asked for minutes, but not after a stop."""
-        handed = self._attempt.stop.unless_stopped(self._open)
-        self._renewed_by = handed.renewed_by
-        if handed.expires_at:
-            self._life = handed.expires_at - datetime.now(UTC)
-        self._tell(handed)
-        return handed
+        credentials = self._attempt.stop.unless_stopped(self._open)
+        self._renewed_by = credentials.renewed_by
+        if credentials.expires_at:
+            self._lifetime = credentials.expires_at - datetime.now(UTC)
+        self._tell(credentials)
+        return credentials
 
     def close(self) -> None:
         self._is_closed = True
-        self._keeper.end()
-        if self._cloud:
-            self._cloud.close()
+        self._renewer.end()
+        if self._credentials:
+            self._credentials.close()
 
-    def _open(self) -> Handed:
-        handed = self.cloud.open()
+    def _open(self) -> TerraformCredentials:
+        opened = self.credentials.open()
         if self._is_closed:  # The answer came after a stop.
-            self.cloud.close()
-        return handed
+            self.credentials.close()
+        return opened
 
     def _ask_token(self, wait: bool) -> IdentityTokenAnswer:
         attempt = self._attempt
@@ -90,23 +114,23 @@ class HeldIdentity:
     def _warn(self, message: str) -> None:
         self._attempt.log.write(message, LogLevel.WARN)
 
-    def _tell(self, handed: Handed) -> None:
-        words = f"Acting as {handed.principal}"
-        if handed.expires_at is None:
+    def _tell(self, credentials: TerraformCredentials) -> None:
+        words = f"Acting as {credentials.principal}"
+        if credentials.expires_at is None:
             self._attempt.log.write(words)
             return
-        renewal = ", and are renewed before" if handed.renewable else ""
+        renewal = ", and are renewed before" if credentials.renewable else ""
         self._attempt.log.write(
-            f"{words}; the credentials end at {spelled(handed.expires_at)}{renewal}",
-            data=_data(handed.expires_at, renewable=handed.renewable),
+            f"{words}; the credentials end at {rfc3339(credentials.expires_at)}{renewal}",
+            data=_data(credentials.expires_at, renewable=credentials.renewable),
         )
 
     def _tell_renewal(self, what: str) -> None:
         """Whatever Terraform obtains from now on is good for as long as the first was."""
         if what == self._renewed_by:
-            expires_at = datetime.now(UTC) + self._life
+            expires_at = datetime.now(UTC) + self._lifetime
             self._attempt.log.write(
-                f"The credentials are renewed: they end at {spelled(expires_at)}",
+                f"The credentials are renewed: they end at {rfc3339(expires_at)}",
                 LogLevel.DEBUG,
                 _data(expires_at, renewable=True),
             )
@@ -118,17 +142,18 @@ def hold_identity(attempt: Attempt) -> HeldIdentity:
         raise StepFailed(
             "identity_missing", "This job names no cloud identity. Choose one in the console.", fatal=True
         )
-    attempt.identity = HeldIdentity(attempt, attempt.claim.identity)
-    return attempt.identity
+    identity = HeldIdentity(attempt, attempt.claim.identity)
+    attempt.cleanup.callback(identity.close)
+    return identity
 
 
 def assume_credentials(attempt: Attempt) -> None:
     if attempt.claim.identity is None:
         return
     with attempt.phase("credentials", f"Obtaining credentials of {attempt.claim.identity.name}"):
-        handed = hold_identity(attempt).open()
+        credentials = hold_identity(attempt).open()
         attempt.environ, outranked = with_credentials(
-            attempt.environ, handed, runner_environ=attempt.equipment.environ
+            attempt.environ, credentials, runner_environ=attempt.equipment.environ
         )
         if outranked:
             attempt.log.write(
@@ -138,4 +163,4 @@ def assume_credentials(attempt: Attempt) -> None:
 
 
 def _data(expires_at: datetime, *, renewable: bool) -> dict[str, object]:
-    return {"kind": "credentials", "expires_at": spelled(expires_at), "renewable": renewable}
+    return {"kind": "credentials", "expires_at": rfc3339(expires_at), "renewable": renewable}

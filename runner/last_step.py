@@ -7,7 +7,7 @@ from typing import Any
 
 from runner import clock
 from runner.protocol import LogLevel
-from runner.terraform import Event
+from runner.terraform.output import Event
 
 #: What makes something of a resource: taking it away is no step of a blueprint.
 _MAKING = ("create", "update", "replace")

@@ -27,7 +27,7 @@ from runner.protocol import (
     extend_chain,
 )
 from runner.redact import Redactor, SplitRedactor
-from runner.terraform import Event
+from runner.terraform.output import Event
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +98,9 @@ class LogPipe:
         self._kept: deque[Batch] = deque(maxlen=KEPT_BATCHES)
         self._again: deque[Batch] = deque()
         self._thread = threading.Thread(target=self._ship, name="log", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver."""
         self._thread.start()
 
     def write(

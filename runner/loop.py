@@ -8,10 +8,11 @@ import uuid
 
 from runner.attempt import Attempt, Equipment
 from runner.client import ConsoleAway, CredentialRefused, Refused, UnreadableClaim
-from runner.credential import CredentialKeeper
+from runner.execution import run_attempt
 from runner.protocol import Claim, ClaimRequest, JobStatus, StatusReport
-from runner.rescue import deliver_rescued_states
+from runner.runner_credential import CredentialKeeper
 from runner.steps import STEPS
+from runner.unsaved_state import deliver_rescued_states
 
 logger = logging.getLogger(__name__)
 
@@ -143,13 +144,13 @@ class Runner:
             self._stopping.wait(REFUSED_WAIT_SECONDS)
 
     def _attempt(self, claim: Claim) -> None:
-        attempt = Attempt(claim, self._equipment, on_drain=self.drain)
+        attempt = Attempt(claim, self._equipment)
         with self._lock:
             if self._stopping.is_set():
                 return
             self._attempts.add(attempt)
         try:
-            attempt.run()
+            run_attempt(attempt, on_drain=self.drain)
             deliver_rescued_states(self._equipment.data, self._equipment.client)
         except Exception:
             # The job is reported by its lease; the slot must live on.

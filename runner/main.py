@@ -20,20 +20,21 @@ from runner import __version__
 from runner.attempt import Equipment
 from runner.check import check
 from runner.client import ConsoleAway, ConsoleClient, CredentialRefused, Refused, RegistrationRefused
+from runner.clouds.registry import CLOUDS
 from runner.config import Settings, SettingsError, load_settings
-from runner.credential import (
+from runner.goodbye import say_goodbye
+from runner.loop import JOB_TYPES, Runner
+from runner.protocol import HelloAnswer, RegistrationRequest, RunnerFacts
+from runner.runner_credential import (
     CredentialKeeper,
     read_credential,
     require_room_for_credential,
     write_credential,
 )
-from runner.goodbye import say_goodbye
-from runner.guard import Guard
-from runner.loop import JOB_TYPES, Runner
-from runner.protocol import HelloAnswer, RegistrationRequest, RunnerFacts
-from runner.relay import Relay
-from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
-from runner.workdir import DataDirectory
+from runner.terraform.binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.terraform.relay import Relay
+from runner.terraform.watchdog import Watchdog
+from runner.terraform.workdir import DataDirectory
 
 logger = logging.getLogger("runner")
 
@@ -109,7 +110,7 @@ def _equip(
         client=client,
         terraform=terraform,
         data=data,
-        guard=Guard(inherited=[data.attempts_lock]),
+        watchdog=Watchdog(inherited=[data.attempts_lock]),
         relay=Relay(environ=os.environ, ca_file=settings.ca_file),
         environ=_without_secrets(),
     )
@@ -135,11 +136,11 @@ def _serve(equipment: Equipment) -> int:
     runner = Runner(equipment)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: runner.interrupt(received))
-    equipment.guard.start()
+    equipment.watchdog.start()
     try:
         runner.run()
     finally:
-        equipment.guard.close()
+        equipment.watchdog.close()
         equipment.relay.close()
     if not runner.credential_refused:
         say_goodbye(equipment.client, equipment.facts)
@@ -205,7 +206,8 @@ def _log_to_stderr() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
     )
-    for name in ("httpx", "httpcore", "botocore", "boto3", "azure", "msal", "google", "urllib3"):
+    clouds = [name for cloud in CLOUDS.values() for name in cloud.loggers]
+    for name in ("httpx", "httpcore", "urllib3", *clouds):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
@@ -248,7 +250,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="Terraform's own CLI configuration, such as mirrors",
     )
     parser.add_argument(
-        "--pass-env", metavar="NAMES", help="variables that jobs may also see, such as AWS_REGION,COMPANY_*"
+        "--pass-env", metavar="NAMES", help="variables that jobs may also see, such as COMPANY_*,BUILD_ID"
     )
     parser.add_argument(
         "--limit",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runner.protocol import ReviewedChange
+from runner.terraform.plan_actions import is_managed, resource_action
 
 #: What may be left of each reviewed action. A replacement may have lost its old object and lack its new one,
 #: or have both; a creation that ended half-way is tainted, and then a destroy is left that nobody has seen.
@@ -24,50 +25,39 @@ _MAY_BE_LEFT = {
     "move": {"move"},
 }
 
-_ACTIONS = {
-    ("create",): "create",
-    ("update",): "update",
-    ("delete",): "delete",
-    ("delete", "create"): "replace",
-    ("create", "delete"): "replace",
-    ("create", "forget"): "replace",
-    ("forget",): "forget",
-    ("no-op",): "",
-    ("read",): "",
-}
-
 
 def beyond_review(document: dict[str, Any], reviewed: Iterable[ReviewedChange]) -> list[str]:
-    """What a new plan would do that was not reviewed, as `action address`; empty: it may go on."""
+    """List the changes of a new plan that were not reviewed, as `action address`; empty: it may go on."""
     allowed: dict[str, set[str]] = {}
     for change in reviewed:
-        known = _MAY_BE_LEFT.get(_word(change.action, deposed=change.deposed), set())
-        allowed.setdefault(change.address, set()).update(known)
-    left = [one for one in _left(document) if one[0] not in allowed.get(one[1], ())]
-    return [f"{action} {address}" for action, address in left]
+        remainders = _MAY_BE_LEFT.get(_with_deposed(change.action, deposed=change.deposed), set())
+        allowed.setdefault(change.address, set()).update(remainders)
+    return [
+        f"{action} {address}"
+        for action, address in _planned_actions(document)
+        if action not in allowed.get(address, ())
+    ]
 
 
-def _left(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _planned_actions(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for resource in document.get("resource_changes", ()):
-        if resource.get("mode", "managed") == "managed" and (action := _action(resource)):
+        if is_managed(resource) and (action := _reviewable_action(resource)):
             yield action, resource["address"]
-    # Of these a review says nothing yet, so they are never a part of one.
+    # A review lists neither of these, so they always need a review of their own.
     for deferred in document.get("deferred_changes", ()):
         yield "deferred", deferred.get("resource_change", {}).get("address", "?")
-    for invoked in document.get("action_invocations", ()):
-        yield "invoke", invoked.get("address", "?")
+    for invocation in document.get("action_invocations", ()):
+        yield "invoke", invocation.get("address", "?")
 
 
-def _action(resource: dict[str, Any]) -> str:
-    change = resource.get("change", {})
-    actions = tuple(change.get("actions", ()))
-    action = _ACTIONS.get(actions, "-".join(actions))
-    if not action and change.get("importing"):
+def _reviewable_action(resource: dict[str, Any]) -> str:
+    action = resource_action(resource)
+    if not action and resource.get("change", {}).get("importing"):
         return "import"
     if not action and resource.get("previous_address"):
         return "move"
-    return _word(action, deposed=bool(resource.get("deposed")))
+    return _with_deposed(action, deposed=bool(resource.get("deposed")))
 
 
-def _word(action: str, *, deposed: bool) -> str:
+def _with_deposed(action: str, *, deposed: bool) -> str:
     return "delete deposed" if action == "delete" and deposed else action

@@ -58,8 +58,8 @@ class Lease:
         self.expires_at = sent_at + lease_seconds
         self.kill_at = self.expires_at - margin
         self.interrupt_at = self.kill_at - min(15.0, lease_seconds / 3)
-        # The runner acts first, because it can also report; the guard acts if it does not.
-        self.guard_interrupt_at = self.interrupt_at + margin
+        # The runner acts first, because it can also report; the watchdog acts if it does not.
+        self.watchdog_interrupt_at = self.interrupt_at + margin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,7 +18,16 @@ __all__ = ["background", "console", "ended_connections", "ours", "programs", "th
 
 #: Files with few tests that take long, each with processes of its own. They begin first: at the end of a run
 #: on several cores there is then always something short left for whoever is idle.
-LONG = ("chaos", "clouds", "journeys", "state", "pages", "plans", "runner", "console/up", "specs")
+LONG = (
+    "chaos",
+    "journeys",
+    "console/state",
+    "console/pages",
+    "console/plans",
+    "runner",
+    "console/up",
+    "specs",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

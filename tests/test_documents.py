@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 #: A path in backquotes, such as `console/jobs/queue.py` or `docs/decisions/`.
-PATH = re.compile(r"`((?:bench|cli|console|deploy|docs|runner|specs|static|templates|tests)/[\w./-]*)`")
+PATH = re.compile(r"`((?:bench|console|deploy|docs|runner|slipway|specs|static|templates|tests)/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 

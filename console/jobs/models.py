@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from console.ids import new_id
-from console.jobs.lifecycle import ACTIVE_STATUSES
+from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
 from runner.protocol import EMPTY_CHAIN, FINAL_STATUSES, CancelReason, JobStatus, JobType
 
 # Plain texts, in a fixed order: migrations record them.
@@ -135,6 +135,16 @@ class Job(models.Model):
     @property
     def is_final(self) -> bool:
         return self.status in FINAL_STATUSES
+
+    @property
+    def changes_infrastructure(self) -> bool:
+        return POLICIES[JobType(self.type)].changes_infrastructure
+
+    @property
+    def may_have_changed_a_part(self) -> bool:
+        """An attempt began to change infrastructure and did not finish: a person looks at what is left."""
+        ended_early = self.status in (JobStatus.FAILED, JobStatus.CANCELLED)
+        return self.changes_infrastructure and self.claimed_at is not None and ended_early
 
 
 class JobClaim(models.Model):

@@ -21,7 +21,7 @@ from console.local.installation import require_database
 from console.local.refusal import Refused
 from console.local.up import free_address
 from runner import __version__
-from runner.terraform_binary import TerraformMissing, find_terraform
+from runner.terraform.binary import TerraformMissing, find_terraform
 
 #: A fresh database takes 50 MB; below this, a busy day fills the disk.
 SCARCE_DISK_BYTES = 2 * 1024**3

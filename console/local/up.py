@@ -31,7 +31,7 @@ from console.local.installation import (
 from console.local.refusal import Refused
 from console.local.supervisor import Service, Signals, Supervisor, set_aside_large_logs
 from runner import __version__
-from runner.terraform_binary import TerraformBinary, TerraformMissing, find_terraform
+from runner.terraform.binary import TerraformBinary, TerraformMissing, find_terraform
 
 if TYPE_CHECKING:
     from console.local.first_run import FirstRun

@@ -18,8 +18,8 @@ def blueprints(request: PageRequest, org: str) -> HttpResponseBase:
 @signed_in
 def list_blueprints(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
-    own = {one.name: one for one in OwnBlueprint.objects.filter(organization=organization)}
-    entries = [(one, own.get(one.name)) for one in catalogue.catalogue_of(organization)]
+    own = {blueprint.name: blueprint for blueprint in OwnBlueprint.objects.filter(organization=organization)}
+    entries = [(blueprint, own.get(blueprint.name)) for blueprint in catalogue.catalogue_of(organization)]
     return render(request, "specs/blueprints.html", {"entries": entries})
 
 

@@ -23,7 +23,7 @@ def dashboard(request: PageRequest, org: str) -> HttpResponse:
 
 @signed_in
 def running(request: PageRequest, org: str) -> HttpResponse:
-    """What runs now and how far it is; asked for again while something runs."""
+    """The running jobs and their progress; fetched again while something runs."""
     organization = organization_to_view(request.user, org)
     context = {"running": running_jobs(organization), "organization": organization}
     return render(request, "overview/_running.html", context)

@@ -1,4 +1,4 @@
-"""What every page stands on: who is signed in, the frame around the page, and how a form is answered."""
+"""The base of every page: who is signed in, the frame around the page, and how a form is answered."""
 
 from collections.abc import Callable
 from functools import cached_property, wraps
@@ -20,59 +20,10 @@ from django_htmx.middleware import HtmxDetails
 from console.accounts.models import Membership, Organization, User
 from console.accounts.rights import OPERATING, Right
 from console.errors import Forbidden, SlipwayError
+from console.pages.rail import RAIL, Place, place_of
 from runner import __version__
 
 THEMES = ("light", "dark")
-
-#: Which place of the rail a page belongs to.
-PLACES = {
-    "dashboard": "dashboard",
-    "start": "dashboard",
-    "specs": "specs",
-    "spec": "specs",
-    "spec-destroy": "specs",
-    "spec-new": "specs",
-    "spec-source": "specs",
-    "spec-variables": "specs",
-    "spec-variable": "specs",
-    "spec-variable-add": "specs",
-    "spec-revisions": "specs",
-    "spec-comparison": "specs",
-    "spec-settings": "specs",
-    "spec-archive": "specs",
-    "spec-plans": "specs",
-    "output-reveal": "specs",
-    "variable-sets": "specs",
-    "variable-set": "specs",
-    "set-variable": "specs",
-    "blueprints": "specs",
-    "plan": "specs",
-    "plan-apply": "specs",
-    "jobs": "jobs",
-    "job": "specs",
-    "runners": "runners",
-    "runner-add": "runners",
-    "runner-waiting": "runners",
-    "audit": "audit",
-    "settings": "settings",
-    "members": "settings",
-    "tokens": "settings",
-    "identities": "identities",
-    "identity": "identities",
-    "identity-connect": "identities",
-    "identity-setup": "identities",
-    "identity-change": "identities",
-    "identity-delete": "identities",
-    "identity-resources": "identities",
-    "states": "state",
-    "states-backend": "state",
-    "state": "state",
-    "state-backend": "state",
-    "state-version": "state",
-    "state-compare": "state",
-    "state-unlock": "state",
-    "state-roll-back": "state",
-}
 
 
 class HtmxRequest(HttpRequest):
@@ -122,7 +73,7 @@ def action(view: Callable[..., str]) -> Page:
 
 
 def is_fragment(request: HtmxRequest) -> bool:
-    """Whether htmx asked for a part of the page. A boosted link asks for a whole one."""
+    """Return true if htmx asked for a part of the page. A boosted link asks for a whole one."""
     return bool(request.htmx) and not request.htmx.boosted
 
 
@@ -167,8 +118,8 @@ class Shell:
         """The membership in the organization that the address names, else the first."""
         match = self._request.resolver_match
         slug = match.kwargs.get("org") if match else None
-        named = [membership for membership in self.memberships if membership.organization.slug == slug]
-        return next(iter(named or self.memberships), None)
+        matching = [membership for membership in self.memberships if membership.organization.slug == slug]
+        return next(iter(matching or self.memberships), None)
 
     @property
     def organization(self) -> Organization | None:
@@ -191,13 +142,17 @@ class Shell:
 
     @property
     def theme(self) -> str:
-        chosen = self._request.COOKIES.get("slipway_theme", "")
-        return chosen if chosen in THEMES else ""
+        theme = self._request.COOKIES.get("slipway_theme", "")
+        return theme if theme in THEMES else ""
 
     @property
     def place(self) -> str:
-        match = self._request.resolver_match
-        return PLACES.get(match.url_name or "", "") if match else ""
+        """The place of the rail that this page belongs to."""
+        return place_of(self._request.resolver_match)
+
+    @property
+    def rail(self) -> list[Place]:
+        return [place for place in RAIL if self.may_administer or not place.admins_only]
 
     @property
     def server_time(self) -> str:

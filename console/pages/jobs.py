@@ -40,19 +40,19 @@ FIELDS = ("type", "status", "spec", "by", "runner")
 @signed_in
 def jobs(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
-    chosen = _chosen(request)
+    filters = _filters_in(request)
     before = whole_number(request.GET.get("before"), digits=18)
-    found = page_of_jobs(organization, Filters(**chosen), before=before)
+    page = page_of_jobs(organization, Filters(**filters), before=before)
     context = {
-        "found": found,
-        "jobs": found.jobs,
-        "chosen": chosen,
-        "query": urlencode(chosen),
-        "older": _query(chosen, before=str(found.next_before)) if found.next_before else "",
+        "found": page,
+        "jobs": page.jobs,
+        "chosen": filters,
+        "query": urlencode(filters),
+        "older": _query(filters, before=str(page.next_before)) if page.next_before else "",
         "before": before,
         "mine": urlencode({"by": request.user.get_username()}),
-        "types": [(one, _query(chosen, type=one)) for one in ("", *LISTED_TYPES)],
-        "statuses": [(one, _query(chosen, status=one)) for one in ("", *JobStatus)],
+        "types": [(choice, _query(filters, type=choice)) for choice in ("", *LISTED_TYPES)],
+        "statuses": [(choice, _query(filters, status=choice)) for choice in ("", *JobStatus)],
         "saved": SavedFilter.objects.filter(user=request.user, organization=organization, page=PAGE).order_by(
             "name"
         ),
@@ -63,8 +63,8 @@ def jobs(request: PageRequest, org: str) -> HttpResponse:
 @action
 def save_filter(request: PageRequest, org: str) -> str:
     organization = organization_to_view(request.user, org)
-    chosen = {name: request.POST.get(name, "").strip() for name in FIELDS}
-    query = urlencode({name: text for name, text in chosen.items() if text})
+    filters = {name: request.POST.get(name, "").strip() for name in FIELDS}
+    query = urlencode({name: text for name, text in filters.items() if text})
     name = request.POST.get("name", "")
     keep_filter(user=request.user, organization=organization, page=PAGE, name=name, query=query)
     return f"{resolve_url('jobs', org)}?{query}"
@@ -97,27 +97,27 @@ PHASES = {
 
 @signed_in
 def job(request: PageRequest, org: str, number: int) -> HttpResponse:
-    shown = access.job_to_view(request.user, org, number)
+    job = access.job_to_view(request.user, org, number)
     context = {
-        **_header(shown),
-        "phases": _phases(shown),
-        "resources": first_resources(shown, limit=MAX_FIRST_RESOURCES),
-        "resource_count": shown.plan.change_count if shown.plan else 0,
+        **_header(job),
+        "phases": _phases(job),
+        "resources": first_resources(job, limit=MAX_FIRST_RESOURCES),
+        "resource_count": job.plan.change_count if job.plan else 0,
     }
     return render(request, "jobs/job.html", context)
 
 
 @signed_in
 def header(request: PageRequest, org: str, number: int) -> HttpResponse:
-    """What the page fetches again when the socket says that the job changed."""
+    """The part of the page that is fetched again when the socket says that the job changed."""
     return render(request, "jobs/_live.html", _header(access.job_to_view(request.user, org, number)))
 
 
 @signed_in
 def export(request: PageRequest, org: str, number: int) -> HttpResponse:
     """Everything that is known about the job, but for its log, which has an address of its own."""
-    shown = access.job_to_view(request.user, org, number)
-    answer = HttpResponse(exported(shown), content_type="application/json")
+    job = access.job_to_view(request.user, org, number)
+    answer = HttpResponse(exported(job), content_type="application/json")
     answer["Content-Disposition"] = f'attachment; filename="{org}-job-{number}.json"'
     return answer
 
@@ -125,8 +125,8 @@ def export(request: PageRequest, org: str, number: int) -> HttpResponse:
 @signed_in
 def errored_state(request: PageRequest, org: str, number: int, claim_id: UUID) -> HttpResponse:
     """The state that Terraform could not save. It may hold secrets: operators only, and on record."""
-    shown = access.job_to_read_secrets(request.user, org, number)
-    body = open_errored_state(job=shown, claim_id=claim_id, opened_by=request.user)
+    job = access.job_to_read_secrets(request.user, org, number)
+    body = open_errored_state(job=job, claim_id=claim_id, opened_by=request.user)
     answer = HttpResponse(body, content_type="application/octet-stream")
     answer["Content-Disposition"] = 'attachment; filename="errored.tfstate"'
     return answer
@@ -182,7 +182,7 @@ def _header(job: Job) -> dict[str, Any]:
 
 
 def _phases(job: Job) -> str:
-    """What applies a reviewed plan fetches it; what has none plans first. A blueprint may add a last step."""
+    """A job with a reviewed plan downloads it, one without plans first. A blueprint may add a last step."""
     if job.type in (JobType.DEPLOY, JobType.DESTROY):
         return f"{PHASES[JobType.DEPLOY if job.plan_id else JobType.DESTROY]} {_last_step(job)}".rstrip()
     return PHASES.get(JobType(job.type), "prepare")
@@ -190,31 +190,31 @@ def _phases(job: Job) -> str:
 
 def _last_step(job: Job) -> str:
     """The phase of the blueprint's last step, where the plan makes something of what it is made of."""
-    said = (job.config_snapshot.get("source") or {}).get("last_step")
-    if job.type != JobType.DEPLOY or job.plan is None or not said:
+    last_step = (job.config_snapshot.get("source") or {}).get("last_step")
+    if job.type != JobType.DEPLOY or job.plan is None or not last_step:
         return ""
     making = job.plan.rows.filter(drifted=False, action__in=("create", "update", "replace"))
-    named = any(
-        address == one or address.startswith((f"{one}[", f"{one}."))
+    is_listed = any(
+        address == target or address.startswith((f"{target}[", f"{target}."))
         for address in making.values_list("address", flat=True)
-        for one in said["addresses"]
+        for target in last_step["addresses"]
     )
-    return str(said["phase"]) if named else ""
+    return str(last_step["phase"]) if is_listed else ""
 
 
 def _plan_made_by(job: Job) -> int | None:
-    """The number of the plan that this job made, as a PLAN or as a retry. The plans room stands above."""
+    """The number of the plan that this job made, as a PLAN or as a retry."""
     return Job.objects.filter(pk=job.pk).values_list("produced_plan__number", flat=True).first()
 
 
-def _chosen(request: PageRequest) -> dict[str, str]:
-    given = {name: request.GET.get(name, "").strip()[:150] for name in FIELDS}
-    if given["type"] not in set(JobType):
-        given["type"] = ""
-    if given["status"] not in set(JobStatus):
-        given["status"] = ""
-    return {name: text for name, text in given.items() if text}
+def _filters_in(request: PageRequest) -> dict[str, str]:
+    filters = {name: request.GET.get(name, "").strip()[:150] for name in FIELDS}
+    if filters["type"] not in set(JobType):
+        filters["type"] = ""
+    if filters["status"] not in set(JobStatus):
+        filters["status"] = ""
+    return {name: text for name, text in filters.items() if text}
 
 
-def _query(chosen: dict[str, str], **changed: str) -> str:
-    return urlencode({name: text for name, text in {**chosen, **changed}.items() if text})
+def _query(filters: dict[str, str], **changed: str) -> str:
+    return urlencode({name: text for name, text in {**filters, **changed}.items() if text})

@@ -15,7 +15,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 @never_cache
 def join(request: HtmxRequest, token: str) -> HttpResponseBase:
-    """What the invitation is for on GET; joining on POST, as who is signed in or as somebody new."""
+    """Show the invitation on GET; join on POST, as the person who is signed in or as a new one."""
     invitation = members.invitation_by(token)
     if request.method != "POST":
         return render(request, "accounts/join.html", {"invitation": invitation, "token": token})

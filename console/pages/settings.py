@@ -43,7 +43,7 @@ def rename(request: PageRequest, org: str) -> str:
 def drain(request: PageRequest, org: str) -> str:
     organization = access.organization_to_manage_settings(request.user, org)
     services.set_organization_drain(
-        organization=organization, draining=_wanted(request), requested_by=request.user
+        organization=organization, draining=_is_starting(request), requested_by=request.user
     )
     return resolve_url("settings", org)
 
@@ -51,7 +51,7 @@ def drain(request: PageRequest, org: str) -> str:
 @action
 def drain_installation(request: PageRequest, org: str) -> str:
     access.require_staff(request.user, org)
-    services.set_installation_drain(draining=_wanted(request))
+    services.set_installation_drain(draining=_is_starting(request))
     return resolve_url("settings", org)
 
 
@@ -68,7 +68,7 @@ def invite(request: PageRequest, org: str) -> HttpResponseBase:
 def make_invitation(request: PageRequest, org: str) -> HttpResponse:
     """Answers with the link itself, which is nowhere else: no redirect could carry it."""
     organization = access.organization_to_manage_people(request.user, org)
-    return _made(
+    return _show_once(
         request,
         lambda: members.invite(
             organization=organization,
@@ -120,7 +120,7 @@ def tokens(request: PageRequest, org: str) -> HttpResponseBase:
 def make_token(request: PageRequest, org: str) -> HttpResponse:
     """Answers with the token itself, which is nowhere else."""
     organization = access.organization_to_view(request.user, org)
-    return _made(
+    return _show_once(
         request,
         lambda: services.create_api_token(
             user=request.user,
@@ -141,8 +141,8 @@ def revoke_token(request: PageRequest, org: str, token_id: UUID) -> str:
     return resolve_url("tokens", org)
 
 
-def _made(request: PageRequest, make: Any, *, fragment: str, page: str, context: Any) -> HttpResponse:
-    """What was made is shown in this answer and never again; a refusal stands beside the button."""
+def _show_once(request: PageRequest, make: Any, *, fragment: str, page: str, context: Any) -> HttpResponse:
+    """Show the new secret in this answer and never again; show a refusal beside the button."""
     try:
         text = make()
     except SlipwayError as error:
@@ -178,7 +178,7 @@ def _tokens(request: PageRequest, org: str) -> dict[str, Any]:
     }
 
 
-def _wanted(request: PageRequest) -> bool:
+def _is_starting(request: PageRequest) -> bool:
     return request.POST.get("draining") == "1"
 
 

@@ -1,4 +1,4 @@
-"""Where the organization's state is kept, and the newest version of each Spec."""
+"""The organization's state: the newest version of each Spec, and the default backend."""
 
 from typing import Any
 
@@ -21,19 +21,19 @@ LISTED_SPECS = 100
 def states(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     last = Spec.objects.filter(organization=organization, slug=request.GET.get("after", "")).first()
-    found = specs_with_state(
+    specs = specs_with_state(
         organization, after=(last.name, str(last.pk)) if last else None, limit=LISTED_SPECS + 1
     )
     context = {
-        "specs": found[:LISTED_SPECS],
-        "more": found[LISTED_SPECS - 1].slug if len(found) > LISTED_SPECS else "",
+        "specs": specs[:LISTED_SPECS],
+        "more": specs[LISTED_SPECS - 1].slug if len(specs) > LISTED_SPECS else "",
         "paged": last is not None,
     }
     return render(request, "state/states.html", context)
 
 
 def organization_backend(request: PageRequest, org: str) -> Any:
-    """Where the organization's specs keep their state when they do not say."""
+    """The default backend of the organization: the form on GET, the choice on POST."""
     deed = _choose_for_organization if request.method == "POST" else _ask_for_organization
     return deed(request, org)
 
@@ -41,9 +41,11 @@ def organization_backend(request: PageRequest, org: str) -> Any:
 @signed_in
 def _ask_for_organization(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_manage_state(request.user, org)
-    chosen = Backend.objects.filter(organization=organization, spec=None).first()
+    backend = Backend.objects.filter(organization=organization, spec=None).first()
     return render(
-        request, "state/backend.html", {"organization": organization, **backend_form(chosen, has_state=False)}
+        request,
+        "state/backend.html",
+        {"organization": organization, **backend_form(backend, has_state=False)},
     )
 
 

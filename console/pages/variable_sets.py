@@ -25,10 +25,12 @@ def variable_sets(request: PageRequest, org: str) -> HttpResponseBase:
 @signed_in
 def list_sets(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
-    found = organization.variable_sets.prefetch_related("specs").order_by(
+    variable_sets = organization.variable_sets.prefetch_related("specs").order_by(
         "for_all_specs", "-priority", "name"
     )
-    context = {"sets": [(one, listed(bundle_of(one.variables))) for one in found]}
+    context = {
+        "sets": [(variable_set, listed(bundle_of(variable_set.variables))) for variable_set in variable_sets]
+    }
     return render(request, "specs/variable_sets.html", context)
 
 
@@ -38,10 +40,10 @@ def create_set(request: PageRequest, org: str) -> str:
     name = request.POST.get("name", "").strip()
     if organization.variable_sets.filter(name=name).exists():
         raise BadInput(f"There is a set {name!r} already. Open it, or choose another name.", field="name")
-    made = sets.save_variable_set(
+    variable_set = sets.save_variable_set(
         organization=organization, name=name[:100], bundle=empty(), saved_by=request.user
     )
-    return resolve_url("variable-set", org, made.pk)
+    return resolve_url("variable-set", org, variable_set.pk)
 
 
 def variable_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponseBase:
@@ -51,14 +53,14 @@ def variable_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponseBa
 @signed_in
 def show_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
     organization = organization_to_view(request.user, org)
-    shown = _set(organization.variable_sets.filter(pk=set_id).first())
-    attached = set(shown.specs.values_list("slug", flat=True))
+    variable_set = _require_set(organization.variable_sets.filter(pk=set_id).first())
+    attached = set(variable_set.specs.values_list("slug", flat=True))
     context = {
-        "set": shown,
-        "variables": listed(bundle_of(shown.variables)),
+        "set": variable_set,
+        "variables": listed(bundle_of(variable_set.variables)),
         "specs": [
-            (one, one.slug in attached)
-            for one in Spec.objects.filter(organization=organization, archived_at=None).order_by("name")
+            (spec, spec.slug in attached)
+            for spec in Spec.objects.filter(organization=organization, archived_at=None).order_by("name")
         ],
     }
     return render(request, "specs/variable_set.html", context)
@@ -67,7 +69,7 @@ def show_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
 @action
 def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
-    changed = _set(organization.variable_sets.filter(pk=set_id).first())
+    changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     sets.save_variable_set(
         organization=organization,
         name=changed.name,
@@ -84,7 +86,7 @@ def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
 @action
 def delete_set(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
-    deleted = _set(organization.variable_sets.filter(pk=set_id).first())
+    deleted = _require_set(organization.variable_sets.filter(pk=set_id).first())
     sets.delete_variable_set(variable_set=deleted, deleted_by=request.user)
     return resolve_url("variable-sets", org)
 
@@ -98,14 +100,16 @@ def set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpResponseBa
 @signed_in
 def ask_set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
     organization = organization_to_manage_variable_sets(request.user, org)
-    shown = _set(organization.variable_sets.filter(pk=set_id).first())
+    variable_set = _require_set(organization.variable_sets.filter(pk=set_id).first())
     name, category = request.GET.get("name", ""), request.GET.get("category", "variables")
-    known = {(one.category, one.name): one for one in listed(bundle_of(shown.variables))}
-    one = known.get((category, name))
+    variables = {
+        (variable.category, variable.name): variable for variable in listed(bundle_of(variable_set.variables))
+    }
+    variable = variables.get((category, name))
     context = {
-        "set": shown,
-        "one": one,
-        "text": forms.text_of(one.value, ANY) if one and not one.sensitive else "",
+        "set": variable_set,
+        "one": variable,
+        "text": forms.text_of(variable.value, ANY) if variable and not variable.sensitive else "",
         "category": category,
     }
     template = "specs/_set_variable.html" if is_fragment(request) else "specs/set_variable.html"
@@ -115,22 +119,22 @@ def ask_set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpRespon
 @action
 def save_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
-    changed = _set(organization.variable_sets.filter(pk=set_id).first())
+    changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category, text = request.POST.get("category", "variables"), request.POST.get("value", "")
-    given = GivenVariable(
+    variable = GivenVariable(
         name=request.POST.get("name", "").strip(),
         category=category,
         value=text if category == "environment" else forms.value_in(text, ANY, field="value"),
         sensitive="sensitive" in request.POST,
     )
-    sets.change_set_variable(variable_set=changed, given=given, changed_by=request.user)
+    sets.change_set_variable(variable_set=changed, given=variable, changed_by=request.user)
     return resolve_url("variable-set", org, set_id)
 
 
 @action
 def remove_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
-    changed = _set(organization.variable_sets.filter(pk=set_id).first())
+    changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category = request.POST.get("category", "variables")
     sets.remove_set_variable(
         variable_set=changed,
@@ -141,10 +145,10 @@ def remove_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
     return resolve_url("variable-set", org, set_id)
 
 
-def _set(found: VariableSet | None) -> VariableSet:
-    if found is None:
+def _require_set(variable_set: VariableSet | None) -> VariableSet:
+    if variable_set is None:
         raise NotFound
-    return found
+    return variable_set
 
 
 def _priority(text: str) -> int:

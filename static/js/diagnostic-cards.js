@@ -37,7 +37,7 @@ class DiagnosticCards extends HTMLElement {
 
   #tellRest() {
     const rest = this.querySelector(".rest") ?? this.appendChild(element("p", "rest soft"));
-    rest.textContent = `and ${this.#count - MAX_CARDS} more: the log shows them under Warnings and Errors.`;
+    rest.textContent = `and ${this.#count - MAX_CARDS} more in the log, under Warnings and Errors.`;
   }
 }
 

@@ -91,9 +91,9 @@ function describe(connection) {
     case "catching-up":
       return ["catching-up", "catching up"];
     case "cut":
-      return ["cut", `cut since ${since(connection)}`];
+      return ["cut", `offline for ${since(connection)}`];
     case "refused":
-      return ["cut", "not live: sign in again"];
+      return ["cut", "signed out: sign in again"];
     default:
       return ["connecting", "connecting"];
   }
@@ -115,7 +115,7 @@ function showBar(connection) {
     cutShown = connection.cutSince;
   } else if (cutShown && connection?.state === "live") {
     cutShown = null;
-    say(bar, "The connection is back, and the page is current again: nothing is missing.", true);
+    say(bar, "Reconnected. This page is up to date.", true);
     setTimeout(() => cutShown === null && (bar.hidden = true), AGAIN_MS);
   }
 }
@@ -128,7 +128,7 @@ function say(bar, words, current) {
 
 function cutWords(since) {
   const at = new Date(since).toLocaleTimeString([], { hour12: false });
-  return `The connection to the console is cut. What you see is as it was at ${at}; it is brought up to date when the connection is back. Buttons still ask the console, and say so when it does not answer.`;
+  return `Connection lost. Reconnecting… This page was last updated at ${at}.`;
 }
 
 customElements.define("live-light", LiveLight);

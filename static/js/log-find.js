@@ -56,7 +56,7 @@ export class LogFind {
     const text = this.input.value;
     this.#asked = text;
     if (!text) return this.#take([], 0);
-    this.output.textContent = "looking…";
+    this.output.textContent = "Searching…";
     const answer = await fetch(`${this.#address}?q=${encodeURIComponent(text)}`).catch(() => null);
     if (this.#asked !== text) return; // the reader has typed on
     if (!answer?.ok) return this.#fail();
@@ -75,12 +75,12 @@ export class LogFind {
 
   #fail() {
     this.#asked = "";
-    this.output.textContent = "could not look";
+    this.output.textContent = "Search failed";
   }
 
   #tell() {
     if (!this.#asked) this.output.textContent = "";
-    else if (!this.#total) this.output.textContent = "not found";
+    else if (!this.#total) this.output.textContent = "No matches";
     else this.output.textContent = `${(this.#at + 1).toLocaleString("en")} of ${this.#total.toLocaleString("en")}`;
   }
 }

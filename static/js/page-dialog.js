@@ -25,7 +25,7 @@ document.addEventListener("htmx:pushedIntoHistory", () => {
 });
 
 // What could not be sent at all is said where a refusal would be: beside the button, else above everything.
-const UNREACHED = "The console cannot be reached, so nothing was asked of it. Try again when the connection is back.";
+const UNREACHED = "Cannot reach the console. Nothing was sent. Try again when the connection is back.";
 
 document.addEventListener("htmx:sendError", ({ detail: { target, requestConfig } }) => {
   // A page that brings itself up to date does so again when the connection is back.

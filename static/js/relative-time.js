@@ -28,7 +28,8 @@ function counted(seconds) {
   return seconds < 60 ? `${Math.floor(seconds)} s` : duration(Math.floor(seconds));
 }
 
-function ago(seconds) {
+/** The same words as `age` on the server. */
+export function ago(seconds) {
   if (seconds <= -5) return `in ${ago(-seconds).replace(/ ago$/, "")}`;
   if (seconds < 5) return "just now";
   if (seconds < 60) return `${Math.floor(seconds)} s ago`;

@@ -4,7 +4,7 @@
 
 const INDEX = /\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g;
 const MARKS = { waiting: "○", running: "◔", done: "✓", failed: "✗", cancelled: "–" };
-const WORDS = { waiting: "waiting", running: "under way", done: "done", failed: "failed", cancelled: "interrupted" };
+const WORDS = { waiting: "waiting", running: "running", done: "done", failed: "failed", cancelled: "interrupted" };
 const SMALLEST = 0.2;
 const LARGEST = 2.5;
 /** A plan that is being made has no picture yet: how often to ask for it. */

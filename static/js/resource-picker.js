@@ -44,7 +44,7 @@ class ResourcePicker extends HTMLElement {
   #words(found, more) {
     if (more) return `More than ${found} found in the account; type to narrow down.`;
     if (found) return `${found} found in the account.`;
-    return this.#field.value ? "" : "Nothing was found in the account yet; type the value.";
+    return this.#field.value ? "" : "No resources discovered yet; type the value.";
   }
 
   #address() {
@@ -59,7 +59,7 @@ class ResourcePicker extends HTMLElement {
   #adder(text) {
     const input = document.createElement("input");
     input.className = "mono";
-    input.placeholder = "Find one to add";
+    input.placeholder = "Search to add";
     input.setAttribute("aria-label", `Add to ${text.name.replace(/^var-/, "")}`);
     input.autocomplete = "off";
     input.addEventListener("change", () => this.#append(text, input));

@@ -15,7 +15,8 @@ const WORDS = {
   move: ["moving", "moved", "to move"],
   noop: ["checking", "unchanged", "no change"],
 };
-const GLYPHS = { create: "+", update: "~", replace: "±", delete: "−", import: "←", move: "→", read: "↓", noop: "=" };
+/** The same glyphs as on the server. */
+export const GLYPHS = { create: "+", update: "~", replace: "±", delete: "−", import: "←", move: "→", read: "↓", forget: "⊘", noop: "=" };
 const ICONS = { waiting: "queued", running: "processing", done: "success", failed: "failed", cancelled: "cancelled" };
 
 class ResourceProgress extends HTMLElement {
@@ -23,7 +24,7 @@ class ResourceProgress extends HTMLElement {
 
   connectedCallback() {
     this.list = this.querySelector("ul");
-    this.classList.toggle("planning", this.dataset.type === "PLAN");
+    this.classList.toggle("planning", this.#isPlanning);
     for (const row of this.list.children) {
       row.querySelector("bdi").replaceWith(told(row.dataset.address));
       this.#adopt(row);
@@ -34,6 +35,11 @@ class ResourceProgress extends HTMLElement {
     document.addEventListener("log-lines", this);
     document.addEventListener("htmx:afterSettle", this);
     this.#count();
+  }
+
+  /** A plan only says what would change: nothing is made while it runs. */
+  get #isPlanning() {
+    return this.dataset.changesInfrastructure !== "true";
   }
 
   /** What each resource is doing now, for those who show it otherwise. */
@@ -118,7 +124,7 @@ class ResourceProgress extends HTMLElement {
   #offerOrder() {
     const ended = ["SUCCESS", "FAILED", "CANCELLED"].includes(document.getElementById("job-header")?.dataset.status);
     const timed = [...this.#resources.values()].some(({ seconds }) => seconds !== null);
-    this.order.hidden = !ended || !timed || this.dataset.type === "PLAN";
+    this.order.hidden = !ended || !timed || this.#isPlanning;
     // While it ran, every row kept its place; now the question is what took so long.
     if (!this.order.hidden && this.#sorted === null && !this.matches(":hover, :focus-within")) this.#sort(true);
     else if (this.#sorted) this.#sort(true);
@@ -142,7 +148,7 @@ class ResourceProgress extends HTMLElement {
     const total = Math.max(all.length, Number(this.dataset.total ?? 0));
     const bar = this.querySelector("progress");
     const words = this.querySelector("[data-words]");
-    if (this.dataset.type === "PLAN") {
+    if (this.#isPlanning) {
       bar.hidden = true;
       words.textContent = total ? `${total} to change` : "";
       return;

@@ -12,7 +12,7 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
 from console.accounts.services import create_api_token
-from tests.console.pages.furnished import Furnished, furnish
+from tests.console.pages.sample_organization import Sample, create_sample
 from tests.console_app import Console
 from tests.people import Tenant
 
@@ -25,7 +25,7 @@ BODIES = [b"", b"{", b"\xff", b"[" * 100_000, b"null", b"[]", b'"x"', b'{"\\u000
 
 
 def test_nonsense_in_the_api(console: Console, ours: Tenant) -> None:
-    made = furnish(console, ours)
+    made = create_sample(console, ours)
     _, token = create_api_token(user=ours.admin, organization=ours.organization, name="nonsense")
     client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
     statuses, failed = [], []
@@ -41,7 +41,7 @@ def test_nonsense_in_the_api(console: Console, ours: Tenant) -> None:
     assert statuses.count(200) > 30, "it was asked as somebody who may"
 
 
-def requests_of(made: Furnished) -> Iterator[tuple[str, str, bytes]]:
+def requests_of(made: Sample) -> Iterator[tuple[str, str, bytes]]:
     """Method, address and body: each operation as it should be, and then with one thing wrong at a time."""
     document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     for path, operations in document["paths"].items():
@@ -58,7 +58,7 @@ def requests_of(made: Furnished) -> Iterator[tuple[str, str, bytes]]:
                 yield from ((method, address, json.dumps(body).encode()) for body in spoiled(right))
 
 
-def names_in_addresses(made: Furnished) -> dict[str, Any]:
+def names_in_addresses(made: Sample) -> dict[str, Any]:
     return {
         "job_id": made.plan.job_id,
         "claim_id": made.plan.job_id,
@@ -74,7 +74,7 @@ def names_in_addresses(made: Furnished) -> dict[str, Any]:
     }
 
 
-def example(schema: dict[str, Any], schemas: dict[str, Any], made: Furnished, name: str = "") -> Any:
+def example(schema: dict[str, Any], schemas: dict[str, Any], made: Sample, name: str = "") -> Any:
     """A value of that shape, near enough to be read up to the place that is spoiled."""
     while "$ref" in schema or "allOf" in schema or "oneOf" in schema:
         choices = schema.get("allOf") or schema.get("oneOf") or [schema]

@@ -65,7 +65,7 @@ def page(context: BrowserContext) -> Page:
 def test_the_first_steps_tick_by_themselves(context: BrowserContext, page: Page, product: Product) -> None:
     witness, board = Witness(context), context.new_page()
     board.goto(product.url)
-    expect(board.get_by_text("Next: connect a cloud, or skip it.")).to_be_visible(timeout=START_MS)
+    expect(board.get_by_text("Next: connect a cloud or skip this step.")).to_be_visible(timeout=START_MS)
     page.goto(product.url)
     page.get_by_role("link", name="Open the guide").click()
     ticks = page.locator(".steps .is-success")
@@ -95,10 +95,10 @@ def test_what_runs_is_on_the_dashboard_and_moves(
     page.goto(f"{product.url}/demo/specs/demo/plans/1/")
     page.get_by_role("button", name=re.compile("^Apply")).click()
     running = board.get_by_role("region", name="Running now")
-    expect(running.get_by_role("link", name="DEPLOY #2")).to_be_visible(timeout=PLAN_MS)
+    expect(running.get_by_role("link", name="Apply #2")).to_be_visible(timeout=PLAN_MS)
     expect(running.locator(".figure")).to_have_text(re.compile(r"^[1-9]\d* of 30$"), timeout=PLAN_MS)
     expect(board.get_by_text("Nothing is running.")).to_be_visible(timeout=PLAN_MS)
-    ended = board.get_by_role("region", name="How jobs ended, last 24 hours")
+    ended = board.get_by_role("region", name="Job outcomes (24 h)")
     expect(ended.get_by_role("row", name=re.compile("^DEPLOY"))).to_contain_text("100 % of 1")
 
 
@@ -167,7 +167,7 @@ def test_a_second_runner_arrives_while_the_page_waits_and_leaves_before_its_eyes
     page.goto(f"{product.url}/demo/runners/")
     page.get_by_role("link", name="Add a runner").click()
     page.get_by_label("Or a new one").fill("eu-west")
-    page.get_by_role("button", name="Make a registration token").click()
+    page.get_by_role("button", name="Create registration token").click()
     command = page.locator("[data-way=shell] pre").inner_text()
     page.get_by_text("systemd", exact=True).click()
     expect(page.locator("[data-way=systemd] pre")).to_contain_text("ExecStart=")
@@ -192,15 +192,15 @@ def test_an_invited_viewer_reads_and_can_do_nothing(
     browser: Browser, context: BrowserContext, page: Page, product: Product
 ) -> None:
     page.goto(f"{product.url}/demo/settings/members/")
-    page.get_by_label("For whom").fill("the auditor")
-    page.get_by_role("button", name="Make an invitation").click()
+    page.get_by_label("Name or note").fill("the auditor")
+    page.get_by_role("button", name="Create invite link").click()
     link = page.locator("#invitation-made code").inner_text()
     guest = browser.new_context(viewport=WIDE)
     other = guest.new_page()
     other.goto(link)
     other.get_by_label("Name").fill("auditor")
     other.get_by_label("Password").fill("a long pass phrase")
-    other.get_by_role("button", name="Make an account and join").click()
+    other.get_by_role("button", name="Create account and join").click()
     expect(other.get_by_role("heading", name="Dashboard")).to_be_visible()
     expect(other.get_by_role("link", name="Audit", exact=True)).to_have_count(0)
     expect(other.get_by_role("link", name="New Spec")).to_have_count(0)
@@ -227,9 +227,9 @@ def test_an_invited_viewer_reads_and_can_do_nothing(
 
 def test_a_token_is_made_shown_once_and_revoked(page: Page, product: Product) -> None:
     page.goto(f"{product.url}/demo/settings/tokens/")
-    expect(page.get_by_text("You have no token here.")).to_be_visible()
-    page.get_by_label("What it is for").fill("laptop")
-    page.get_by_role("button", name="Make the token").click()
+    expect(page.get_by_text("No tokens yet.")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("laptop")
+    page.get_by_role("button", name="Create token").click()
     text = page.locator("#token-made code").inner_text()
     asked = page.request.get(
         f"{product.url}/api/specs?organization=demo", headers={"Authorization": f"Bearer {text}"}
@@ -238,7 +238,7 @@ def test_a_token_is_made_shown_once_and_revoked(page: Page, product: Product) ->
     page.reload()
     assert text not in page.content()
     page.get_by_role("button", name="Revoke laptop").click()
-    expect(page.get_by_text("You have no token here.")).to_be_visible()
+    expect(page.get_by_text("No tokens yet.")).to_be_visible()
 
 
 def test_the_audit_page_tells_what_was_done_and_is_exported(page: Page, product: Product) -> None:
@@ -251,7 +251,7 @@ def test_the_audit_page_tells_what_was_done_and_is_exported(page: Page, product:
     assert download.value.path().read_text().count("job.requested") == 2
     page.get_by_label("What").fill("nothing.like.that")
     page.get_by_role("button", name="Filter").click()
-    expect(page.get_by_text("Nothing is like that")).to_be_visible()
+    expect(page.get_by_text("No events match these filters")).to_be_visible()
 
 
 def test_a_spec_is_deleted_once_nothing_is_left_of_it(page: Page, product: Product) -> None:
@@ -264,10 +264,10 @@ def test_a_spec_is_deleted_once_nothing_is_left_of_it(page: Page, product: Produ
     page.get_by_role("navigation", name="Short lived").get_by_role("link", name="Settings").click()
     page.get_by_role("button", name="Delete…").click()
     page.get_by_label("Type Short lived to confirm").fill("short lived")
-    page.get_by_role("button", name="Delete the Spec").click()
+    page.get_by_role("button", name="Delete Spec").click()
     expect(page.get_by_role("alert").filter(has_text="Nothing was done")).to_be_visible()
     page.get_by_label("Type Short lived to confirm").fill("Short lived")
-    page.get_by_role("button", name="Delete the Spec").click()
+    page.get_by_role("button", name="Delete Spec").click()
     expect(page.get_by_text("Nothing can be planned or applied")).to_be_visible()
     page.goto(f"{product.url}/demo/specs/")
     expect(page.get_by_role("link", name="Short lived")).to_have_count(0)

@@ -144,7 +144,7 @@ def finds_a_line_that_was_not_there(page: Page) -> None:
     page.get_by_label("Find in the whole log").press("Shift+Enter")
     expect(page.locator(".log-find output")).to_have_text("1 of 11")
     page.get_by_label("Find in the whole log").fill("nowhere")
-    expect(page.locator(".log-find output")).to_have_text("not found")
+    expect(page.locator(".log-find output")).to_have_text("No matches")
     page.get_by_label("Find in the whole log").press("Escape")
     expect(page.locator(".log-find output")).to_have_text("")
 
@@ -247,10 +247,10 @@ def test_a_console_restart_and_a_laptop_sleep_in_the_middle_of_a_log_leave_it_wh
 
 def the_console_restarts(page: Page, server: Server, writer: Writer) -> None:
     server.kill()
-    expect(page.get_by_text("The connection to the console is cut.")).to_be_visible()
-    expect(page.get_by_text("cut since")).to_be_visible()
+    expect(page.get_by_text("Connection lost.")).to_be_visible()
+    expect(page.get_by_text("offline for")).to_be_visible()
     server.start()
-    expect(page.get_by_text("the page is current again")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Reconnected.")).to_be_visible(timeout=60_000)
     sees_at_least(page, writer.written + 1)
 
 
@@ -322,7 +322,7 @@ def test_resources_and_graph_change_as_it_happens_and_what_is_left_is_told(
         expect(graph_box(page, "terraform_data.two")).to_have_class("box is-failed")
         jumps_from_the_card_to_the_line(page)
         assert upload(runner, claim) == 201
-        expect(page.get_by_text("A state was not saved.")).to_be_visible()
+        expect(page.get_by_text("State not saved.")).to_be_visible()
         runner.fail(claim, fatal=True)
         slowest_first(page)
         # The one that never ended is where it stopped.
@@ -339,7 +339,7 @@ def graph_box(page: Page, key: str) -> Any:
 
 
 def same_as_a_list(page: Page) -> None:
-    page.get_by_text("The same as a list").click()
+    page.get_by_text("View as list").click()
     items = page.locator(".graph-list li")
     expect(items.first).to_have_text("terraform_data.one: done")
     expect(items.last).to_have_text("terraform_data.two: waiting, after terraform_data.one")

@@ -142,7 +142,7 @@ def test_the_colours_follow_the_switch_and_stay_chosen(page: Page, product: Prod
     assert dark != light
     page.reload()
     assert ground() == dark
-    page.get_by_role("button", name="Colours as the system says").click()
+    page.get_by_role("button", name="Match system colours").click()
     assert ground() == light
 
 
@@ -185,8 +185,8 @@ def test_after_a_cut_the_page_says_so_and_every_line_is_there_once(page: Page, p
     page.route_web_socket("**/ws/jobs/**", line)
     page.goto(f"{product.url}/demo/specs/demo/")
     page.get_by_role("button", name="Plan", exact=True).click()
-    expect(page.get_by_text("cut since")).to_be_visible(timeout=PLAN_MS)
-    expect(page.get_by_text("The connection to the console is cut.")).to_be_visible()
+    expect(page.get_by_text("offline for")).to_be_visible(timeout=PLAN_MS)
+    expect(page.get_by_text("Connection lost.")).to_be_visible()
     line.is_mended = True
     expect(page.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=PLAN_MS)
     expect(page.get_by_text("live", exact=True)).to_be_visible()

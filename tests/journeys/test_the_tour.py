@@ -47,7 +47,7 @@ def opens_the_demo_that_is_already_there(page: Page) -> None:
 
 def plans_it_and_reads_the_plan(page: Page) -> None:
     page.get_by_role("button", name="Plan", exact=True).click()
-    expect(page.get_by_role("heading", name="PLAN #1 of demo")).to_be_visible()
+    expect(page.get_by_role("heading", name="Plan #1 of demo")).to_be_visible()
     expect(status_of(page)).to_have_text("SUCCESS", timeout=PLAN_MS)
     expect(log_of(page)).to_contain_text("terraform_data.network: Plan to create")
     # Asked for while the plan was being made, when there was no picture yet.
@@ -62,7 +62,7 @@ def applies_exactly_what_was_read(page: Page) -> None:
     apply = page.get_by_role("button", name=re.compile(r"^Apply \d+ changes$"))
     expect(apply).to_be_visible()
     apply.click()
-    expect(page.get_by_role("heading", name="DEPLOY #2 of demo")).to_be_visible()
+    expect(page.get_by_role("heading", name="Apply #2 of demo")).to_be_visible()
 
 
 def watches_resources_being_created(page: Page) -> None:
@@ -86,7 +86,7 @@ def sees_the_outputs(page: Page) -> None:
 
 
 def is_refused_a_destroy_with_the_wrong_name(page: Page) -> None:
-    page.get_by_role("navigation", name="Where you are").get_by_role("link", name="demo").click()
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="demo").click()
     expect(page.get_by_text("Deployed", exact=True)).to_be_visible()
     page.get_by_role("button", name="Destroy…").click()
     page.get_by_label("Type demo to confirm").fill("Demo")
@@ -97,10 +97,10 @@ def is_refused_a_destroy_with_the_wrong_name(page: Page) -> None:
 def destroys_with_the_right_name_and_watches_it_go(page: Page) -> None:
     page.get_by_label("Type demo to confirm").fill("demo")
     page.get_by_label("Type demo to confirm").press("Enter")
-    expect(page.get_by_role("heading", name="DESTROY #3 of demo")).to_be_visible()
+    expect(page.get_by_role("heading", name="Destroy #3 of demo")).to_be_visible()
     expect(page.locator(".resource.is-running").first).to_contain_text("destroying…", timeout=PLAN_MS)
     expect(status_of(page)).to_have_text("SUCCESS", timeout=APPLY_MS)
-    page.get_by_role("navigation", name="Where you are").get_by_role("link", name="demo").click()
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="demo").click()
     expect(page.get_by_text("Destroyed", exact=True)).to_be_visible()
     expect(page.get_by_text("https://dashboard.harbour.example")).to_have_count(0)
 

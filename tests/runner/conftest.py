@@ -8,14 +8,15 @@ from typing import Protocol
 
 import pytest
 
-from runner import clock, process
-from runner.guard import Guard
-from runner.terraform_binary import find_terraform
-from tests.cloud.mirror import install_provider
-from tests.cloud.service import Cloud
+from runner import clock
+from runner.terraform import process
+from runner.terraform.binary import find_terraform
+from runner.terraform.watchdog import Watchdog
 from tests.runner.fake_console import CREDENTIAL, FakeConsole
 from tests.runner.processes import ROOT, RunnerProcess, spawn_runner
 from tests.runner.terraforms import all_terraforms, terraform_on_path
+from tests.sample_cloud.mirror import install_provider
+from tests.sample_cloud.service import Cloud
 
 __all__ = ["ROOT", "RunnerProcess"]
 
@@ -25,7 +26,9 @@ STUBBORN_SECONDS = 120
 
 
 class StartRunner(Protocol):
-    def __call__(self, *arguments: str, through: Sequence[str] = ..., **environ: str) -> RunnerProcess: ...
+    def __call__(
+        self, *arguments: str, through: Sequence[str] = ..., tree: Path = ..., **environ: str
+    ) -> RunnerProcess: ...
 
 
 @pytest.fixture
@@ -52,7 +55,9 @@ def provider_configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
     started: list[RunnerProcess] = []
 
-    def start(*arguments: str, through: Sequence[str] = (), **environ: str) -> RunnerProcess:
+    def start(
+        *arguments: str, through: Sequence[str] = (), tree: Path = ROOT, **environ: str
+    ) -> RunnerProcess:
         base = {"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL}
         runner = spawn_runner(
             console_url=console.url,
@@ -61,6 +66,7 @@ def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
             arguments=arguments,
             environ=base | environ,
             through=through,
+            tree=tree,
         )
         started.append(runner)
         return runner
@@ -94,18 +100,18 @@ def stubborn_terraform(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def guard() -> Iterator[Guard]:
-    guard = Guard()
-    guard.start()
-    yield guard
-    guard.close()
+def watchdog() -> Iterator[Watchdog]:
+    watchdog = Watchdog()
+    watchdog.start()
+    yield watchdog
+    watchdog.close()
 
 
 @pytest.fixture
-def leash(guard: Guard) -> process.Leash:
+def leash(watchdog: Watchdog) -> process.Leash:
     """For a command that is run without a runner."""
     marker, moment = "the-attempt", clock.now()
-    guard.watch(marker, interrupt_at=moment + 600, kill_at=moment + 600, directories=[], relay=None)
+    watchdog.watch(marker, interrupt_at=moment + 600, kill_at=moment + 600, directories=[], relay=None)
     return process.Leash(
-        descriptors=guard.leash(marker), limits={}, on_interrupt=lambda: None, is_alive=lambda pid: False
+        descriptors=watchdog.leash(marker), limits={}, on_interrupt=lambda: None, is_alive=lambda pid: False
     )

@@ -26,8 +26,10 @@ from runner.protocol import (
     FINAL_STATUSES,
     Claim,
     ClaimRequest,
+    FoundResources,
     Goodbye,
     HeartbeatRequest,
+    IdentityTokenAnswer,
     JobType,
     LogBatch,
     LogReceipt,
@@ -44,6 +46,8 @@ from tests.waiting import wait_until
 
 TOKEN = "slt_one-use"
 CREDENTIAL = "slr_the-credential-of-the-suite"
+#: What an attempt shows to the cloud of its identity.
+IDENTITY_TOKEN = "the-identity-token-of-the-suite"
 
 
 @dataclasses.dataclass
@@ -81,6 +85,7 @@ class FakeJob:
     chain: str = EMPTY_CHAIN
     before_last_batch: tuple[int, str] = (0, EMPTY_CHAIN)
     uploaded: FakePlan | None = None
+    resources: list[FoundResources] = dataclasses.field(default_factory=list)
     log_limit: int = 10**9
 
     @property
@@ -476,6 +481,11 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, console.heartbeat(job)
         if action == "status":
             return 200, console.report(job, from_wire(StatusReport, message))
+        if action == "identity-token":
+            return 200, to_wire(IdentityTokenAnswer(token=IDENTITY_TOKEN, expires_in_seconds=900))
+        if action == "resources":
+            job.resources.append(from_wire(FoundResources, message))
+            return 200, {}
         return 200, console.append(job, from_wire(LogBatch, message))
 
     def _claim(self, request: ClaimRequest) -> tuple[int, Any]:

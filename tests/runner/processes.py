@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runner.workdir import Workdir
+from runner.terraform.workdir import Workdir
 from tests.process_table import children, command_line, has_ended, pids
 from tests.waiting import wait_until
 
@@ -92,14 +92,16 @@ class RunnerProcess:
                     running.unregister(key.fd)
             return datetime.now(UTC)
 
-    def guards(self) -> list[int]:
-        return [child for child in children(self.process.pid) if "guard.py" in command_line(child)]
+    def watchdogs(self) -> list[int]:
+        return [child for child in children(self.process.pid) if "watchdog.py" in command_line(child)]
 
     def leashes(self) -> list[int]:
-        return [child for child in children(self.process.pid) if "runner.leash" in command_line(child)]
+        return [
+            child for child in children(self.process.pid) if "runner.terraform.leash" in command_line(child)
+        ]
 
     def own_processes(self) -> list[int]:
-        """The runner first, then its guard and, while it has a job, its relay; a leash belongs to the job."""
+        """The runner, then its watchdog and, while it has a job, its relay; a leash belongs to the job."""
         helpers = {child for child in children(self.process.pid) if "runner/" in command_line(child)}
         return [self.process.pid, *helpers.difference(self.leashes())]
 
@@ -126,14 +128,15 @@ def spawn_runner(
     arguments: Sequence[str] = (),
     environ: Mapping[str, str],
     through: Sequence[str] = (),
+    tree: Path = ROOT,
 ) -> RunnerProcess:
-    """Start a runner, `through` a command that does something for it and then becomes it."""
+    """Start the runner of a tree, `through` a command that does something for it and then becomes it."""
     command = [*through, sys.executable, "-m", "runner.main", "start", "--console", console_url]
     base = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error"}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--data-dir", str(data_dir), *arguments],
-            cwd=ROOT, env=base | dict(environ), stdout=output, stderr=output,
+            cwd=tree, env=base | dict(environ), stdout=output, stderr=output,
         )  # fmt: skip
     return RunnerProcess(process, data_dir, log)
 

@@ -6,7 +6,7 @@ import functools
 import sys
 from pathlib import Path
 
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 
 
 @functools.cache

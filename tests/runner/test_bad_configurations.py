@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from runner.protocol import JobType
-from runner.workdir import MAX_FILES, UnsafeFile, Workdir
+from runner.terraform.workdir import MAX_FILES, UnsafeFile, Workdir
 from tests.runner.configurations import deploy_when_planned
 from tests.runner.conftest import RunnerProcess
 from tests.runner.fake_console import FakeConsole

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from runner.credentials import with_credentials
-from runner.credentials.aws import AwsClients
-from runner.credentials.handing import Handed
-from runner.credentials.keeper import Keeper
-from runner.credentials.own_files import secrets_in_files
-from runner.environment import region_environment
+from runner.clouds.aws.clients import AwsClients
+from runner.clouds.contract import TerraformCredentials
+from runner.clouds.registry import CLOUDS, region_environment, with_credentials
+from runner.clouds.renewal import Renewer
+from runner.clouds.secret_files import secrets_in_files
 from runner.protocol import IdentityAccess, JobType
 from tests.runner.conftest import StartRunner
 from tests.runner.fake_console import FakeConsole
@@ -79,8 +78,12 @@ def test_what_is_secret_in_the_runners_own_files_is_known(tmp_path: Path) -> Non
         "GOOGLE_CREDENTIALS": '{"refresh_token": "inline"}', "AWS_CONFIG_FILE": str(broken),
         "AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent",
     }  # fmt: skip
-    found = {one for one in secrets_in_files(environ) if one}
-    assert found == {"-----BEGIN\nabcdefgh\n", "eyJ.a-token.sig", "inline"}
+    files = {name: find for cloud in CLOUDS.values() for name, find in cloud.ambient.secret_files.items()}
+    assert {secret for secret in secrets_in_files(environ, files) if secret} == {
+        "-----BEGIN\nabcdefgh\n",
+        "eyJ.a-token.sig",
+        "inline",
+    }
 
 
 def test_a_specs_region_is_said_as_its_cloud_knows_it() -> None:
@@ -177,7 +180,7 @@ def test_an_identity_that_cannot_be_used(
 
 
 def test_an_account_that_is_asked_too_often_is_told_apart_from_one_that_refuses() -> None:
-    """After the SDK has given up; how it tries before that is in tests/clouds."""
+    """After the SDK has given up; how it tries before that is in tests/runner/clouds."""
     clients = AwsClients("eu-west-1")
     answer: Any = {"Error": {"Code": "RequestLimitExceeded", "Message": "Request limit exceeded."}}
     said = clients.explain_denial(ClientError(answer, "DescribeSubnets"))
@@ -185,7 +188,7 @@ def test_an_account_that_is_asked_too_often_is_told_apart_from_one_that_refuses(
 
 
 def test_what_would_win_over_the_identity_gives_way_to_it() -> None:
-    handed = Handed(
+    credentials = TerraformCredentials(
         environ={"AWS_ROLE_ARN": "role"},
         defaults={"AWS_REGION": "eu-west-1"},
         outranked=("AWS_ACCESS_KEY_ID", "AWS_SECRET_*"),
@@ -198,7 +201,7 @@ def test_what_would_win_over_the_identity_gives_way_to_it() -> None:
         "PATH": "/bin",
     }
     machine = {"AWS_ENDPOINT_URL_S3": "http://here", "AWS_PROFILE": "the runner's"}
-    environ, outranked = with_credentials(spec, handed, runner_environ=machine)
+    environ, outranked = with_credentials(spec, credentials, runner_environ=machine)
     assert environ == {
         "AWS_ROLE_ARN": "role", "AWS_REGION": "us-east-1", "PATH": "/bin", "AWS_ENDPOINT_URL_S3": "http://here",
     }  # fmt: skip
@@ -216,14 +219,14 @@ def test_a_renewal_that_fails_is_said_once_and_tried_again() -> None:
             raise ConnectionError("away")
         return 0.4
 
-    keeper = Keeper(longest_seconds=60, warn=warnings.append, on_renewal=renewals.append)
-    keeper.keep("The token", renew, seconds=0.4)
+    renewer = Renewer(longest_seconds=60, warn=warnings.append, on_renewal=renewals.append)
+    renewer.add("The token", renew, seconds=0.4)
     wait_until(lambda: len(renewals) > 1, what="two renewals")
-    keeper.end()
+    renewer.end()
     ended_with = len(tries)
     assert warnings == [
         "The token could not be renewed, trying again: away",
         "The token is renewed after all",
     ]
-    assert not keeper.is_alive
+    assert not renewer.is_alive
     assert len(tries) == ended_with

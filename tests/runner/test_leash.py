@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from runner import clock, process
+from runner import clock
 from runner.protocol import JobType
 from runner.stopping import Lease, Stop
+from runner.terraform import process
 from tests.process_table import command_line, has_ended
 from tests.runner.configurations import assert_ended_in_good_order, begun, deploy_when_planned, sleeping
 from tests.runner.conftest import ROOT, STUBBORN_SECONDS, RunnerProcess, StartRunner
@@ -44,11 +45,11 @@ def run(command: list[str], leash: process.Leash, folder: Path, *, stop: Stop | 
     )  # fmt: skip
 
 
-def test_a_runner_and_a_guard_that_are_killed_together_leave_nothing_behind(
+def test_a_runner_and_a_watchdog_that_are_killed_together_leave_nothing_behind(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
     begun(console)
-    runner.kill_with(*runner.guards())
+    runner.kill_with(*runner.watchdogs())
     runner.wait_until_nothing_runs(seconds=40)
     wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
     assert_ended_in_good_order(console, runner)
@@ -60,15 +61,15 @@ def test_terraform_that_ignores_it_is_killed_as_the_lease_ends(
     runner = start_runner(SLIPWAY_TERRAFORM=stubborn_terraform)
     job = deploy_when_planned(console, sleeping(), lease_seconds=6)
     job.wait_for("begun")
-    runner.kill_with(*runner.guards())
+    runner.kill_with(*runner.watchdogs())
     runner.wait_until_nothing_runs(seconds=STUBBORN_SECONDS / 2)
 
 
-def test_a_runner_and_a_guard_that_are_stopped_past_the_lease_do_not_keep_terraform_alive(
+def test_a_runner_and_a_watchdog_that_are_stopped_past_the_lease_do_not_keep_terraform_alive(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
     begun(console, lease_seconds=6)
-    stopped = [runner.process.pid, *runner.guards()]
+    stopped = [runner.process.pid, *runner.watchdogs()]
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     runner.wait_until_nothing_runs(seconds=40)
@@ -82,7 +83,7 @@ def test_when_all_are_killed_the_kernel_interrupts_terraform(
     console: FakeConsole, runner: RunnerProcess, start_runner: StartRunner
 ) -> None:
     begun(console)
-    runner.kill_with(*runner.guards(), *runner.leashes())
+    runner.kill_with(*runner.watchdogs(), *runner.leashes())
     wait_until(lambda: "terraform" not in runner.programs(), seconds=40, what="the end of Terraform")
     assert console.resources() == {"before", "slow"}
     assert not console.state_locks
@@ -97,7 +98,7 @@ def test_what_nobody_could_end_is_ended_by_the_next_start(
 ) -> None:
     runner = start_runner(SLIPWAY_TERRAFORM=stubborn_terraform)
     deploy_when_planned(console, sleeping()).wait_for("begun")
-    runner.kill_with(*runner.guards(), *runner.leashes())
+    runner.kill_with(*runner.watchdogs(), *runner.leashes())
     assert runner.living()
     following = start_runner(SLIPWAY_RUNNER_STOP_GRACE="1")
     job = console.enqueue(JobType.PLAN, {"main.tf": ""}, spec="other")
@@ -122,20 +123,21 @@ def test_a_killed_leash_costs_the_job_and_not_its_state(console: FakeConsole, ru
 #: A runner in small: one command, and a lease of three seconds from the moment it is told of.
 SMALL = """
 import pathlib, sys, threading, uuid
-from runner import clock, process
-from runner.guard import MARKER_VARIABLE, Guard
+from runner import clock
+from runner.terraform import process
+from runner.terraform.watchdog import MARKER_VARIABLE, Watchdog
 from runner.stopping import Lease, Stop
 
 def watch(kill_at):
-    guard.watch(marker, interrupt_at=clock.now() + 600, kill_at=kill_at, directories=[], relay=None)
+    watchdog.watch(marker, interrupt_at=clock.now() + 600, kill_at=kill_at, directories=[], relay=None)
 
 def renew():
     sys.stdin.readline()
     watch(clock.now() + 3)
     print("renewed", flush=True)
 
-guard, marker = Guard(), uuid.uuid4().hex
-guard.start()
+watchdog, marker = Watchdog(), uuid.uuid4().hex
+watchdog.start()
 watch(clock.now() + 600)
 threading.Thread(target=renew).start()
 folder = pathlib.Path(sys.argv[1])
@@ -143,14 +145,14 @@ process.capture(
     [sys.executable, "-c", sys.argv[2], str(folder / "note")], cwd=folder, env={MARKER_VARIABLE: marker},
     stop=Stop(lease=Lease(sent_at=clock.now(), lease_seconds=600), timeout_seconds=600, grace_seconds=600),
     stdout=folder / "stdout", stderr=folder / "stderr", leash=process.Leash(
-        descriptors=guard.leash(marker), limits={}, on_interrupt=lambda: None, is_alive=lambda pid: False
+        descriptors=watchdog.leash(marker), limits={}, on_interrupt=lambda: None, is_alive=lambda pid: False
     ),
 )
 """
 
 
 @pytest.mark.parametrize("is_interrupted", [True, False])
-def test_a_guard_that_the_leash_starts_interrupts_once(tmp_path: Path, is_interrupted: bool) -> None:
+def test_a_watchdog_that_the_leash_starts_interrupts_once(tmp_path: Path, is_interrupted: bool) -> None:
     """Also if it was the runner, before it was killed, who had interrupted Terraform."""
     note = tmp_path / "note"
     command = [sys.executable, "-c", SMALL, str(tmp_path), COUNTING]
@@ -165,7 +167,7 @@ def test_a_guard_that_the_leash_starts_interrupts_once(tmp_path: Path, is_interr
         small.stdin.write(b"renew\n")
         small.stdin.flush()
         assert small.stdout.readline()
-        runner.kill_with(*runner.guards())
+        runner.kill_with(*runner.watchdogs())
     wait_until(lambda: has_ended(leash), what="the kill")
     assert note.read_text().splitlines() == ["interrupted"]
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from runner.client import LogFull, LogGap
 from runner.log import DUE_LINES, LogPipe
-from runner.process import LineSplitter
 from runner.protocol import MAX_BATCH_LINES, MAX_LINE_CHARS, JobType, LogAnswer, LogLevel
 from runner.redact import Redactor
-from runner.terraform import Event
+from runner.terraform.output import Event
+from runner.terraform.process import LineSplitter
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess
 from tests.runner.fake_console import FakeConsole, FakeJob
@@ -103,13 +103,15 @@ def recorder() -> Recorder:
 @pytest.fixture
 def make_pipe(recorder: Recorder, tmp_path: Path) -> Callable[..., LogPipe]:
     def make(*secrets: str, memory_bytes: int = 10**6) -> LogPipe:
-        return LogPipe(
+        pipe = LogPipe(
             send=recorder,
             first_seq=1,
             redactor=Redactor(secrets),
             spool_dir=tmp_path,
             memory_bytes=memory_bytes,
         )
+        pipe.start()
+        return pipe
 
     return make
 
@@ -183,6 +185,7 @@ def test_what_has_gathered_meanwhile_goes_out_together(tmp_path: Path) -> None:
         return LogAnswer(next_seq=first_seq + len(lines))
 
     pipe = LogPipe(send=send, first_seq=1, redactor=Redactor(), spool_dir=tmp_path)
+    pipe.start()
     pipe.write("the first line")
     wait_until(lambda: sizes, what="a batch that is not answered yet")
     pipe.write_events([Event("another")] * (MAX_BATCH_LINES + DUE_LINES), [])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from runner.plan_json import mask, sensitive_values, summarize
 from runner.protocol import MASK
+from runner.terraform.plan_actions import summarize
+from runner.terraform.plan_masking import mask, sensitive_values
 
 
 def change(*actions: str, mode: str = "managed", **more: Any) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.log import LogPipe
-from runner.process import LineSplitter
 from runner.protocol import LogAnswer
 from runner.redact import MASK, Redactor, SplitRedactor
-from runner.terraform import OutputReader
+from runner.terraform.output import OutputReader
+from runner.terraform.process import LineSplitter
 
 SECRET = 'pä$$ "wörd"/<&>+=\\'
 
@@ -160,6 +160,7 @@ class Sent:
         self.lines: list[dict[str, Any]] = []
         redactor, reader = Redactor(secrets), OutputReader()
         self._pipe = LogPipe(send=self._send, first_seq=1, redactor=redactor, spool_dir=folder)
+        self._pipe.start()
         self._splitter = LineSplitter(lambda lines: self._pipe.write_events(map(reader.read, lines), lines))
 
     def of(self, *chunks: str) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from runner import __version__
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from tests.runner.conftest import ROOT, StartRunner
 from tests.runner.fake_console import CREDENTIAL, TOKEN, FakeConsole
 from tests.runner.processes import ON_A_SMALL_DISK

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from runner import clock
-from runner.relay import Relay
+from runner.terraform.relay import Relay
 from tests.runner.fake_console import FOREIGN, TOO_LARGE, Foreign
 from tests.runner.installation import free_port
 from tests.waiting import wait_until

@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from runner import clock, process
+from runner import clock
 from runner.protocol import JobType
 from runner.stopping import RUNNER_STOP_SECONDS, Lease, Stop
-from runner.terraform_binary import find_terraform
+from runner.terraform import process
+from runner.terraform.binary import find_terraform
 from tests.process_table import has_ended
 from tests.runner.configurations import assert_ended_in_good_order, begun, deploy_when_planned, sleeping
 from tests.runner.conftest import STUBBORN_SECONDS, RunnerProcess, StartRunner
@@ -166,12 +167,14 @@ def test_a_killed_runner_leaves_no_terraform_and_no_secret_behind(
     assert_ended_in_good_order(console, runner)
 
 
-def test_a_guard_that_was_killed_is_replaced(console: FakeConsole, runner: RunnerProcess) -> None:
+def test_a_watchdog_that_was_killed_is_replaced(console: FakeConsole, runner: RunnerProcess) -> None:
     job = begun(console)
-    (guard,) = runner.guards()
-    os.kill(guard, signal.SIGKILL)
+    (watchdog,) = runner.watchdogs()
+    os.kill(watchdog, signal.SIGKILL)
     beats = job.heartbeats
-    wait_until(lambda: runner.guards() not in ([], [guard]) and job.heartbeats > beats, what="a new guard")
+    wait_until(
+        lambda: runner.watchdogs() not in ([], [watchdog]) and job.heartbeats > beats, what="a new watchdog"
+    )
     runner.signal(signal.SIGKILL)
     wait_until(lambda: not runner.terraform_processes(), seconds=40, what="the end of Terraform")
     assert_ended_in_good_order(console, runner)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from runner.protocol import LogLevel
-from runner.terraform import (
-    OutputReader,
+from runner.terraform.binary import TerraformMissing, find_terraform
+from runner.terraform.commands import (
     apply_args,
     init_args,
     output_args,
@@ -19,7 +19,7 @@ from runner.terraform import (
     state_pull_args,
     state_push_args,
 )
-from runner.terraform_binary import TerraformMissing, find_terraform
+from runner.terraform.output import OutputReader
 
 PLAN = Path("/work dir/plan")
 

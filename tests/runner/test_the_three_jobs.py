@@ -143,7 +143,7 @@ def test_secrets_leave_the_runner_in_no_form(console: FakeConsole, runner: Runne
 def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
-    """Looked at while Terraform, its shell, the guard and the relay are all at work."""
+    """Looked at while Terraform, its shell, the watchdog and the relay are all at work."""
     environment = {"A_TOKEN": "tok-5up3r-s3cret"}
     files = FILES | {"slow.tf": sleeping()["main.tf"]}
     options = {"variables": VARIABLES, "sensitive": ["secret"], "environment": environment}
@@ -152,7 +152,7 @@ def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
     job = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded, **options)  # type: ignore[arg-type]
     job.wait_for("(local-exec): begun")
     own, working = runner.own_processes(), runner.terraform_processes()
-    assert len(own) == 3, "the runner, its guard and its relay"
+    assert len(own) == 3, "the runner, its watchdog and its relay"
     assert "sleep" in runner.programs()
     for secret in ("hunter2", "5up3r", "state-password", CREDENTIAL):
         assert secret not in "".join(map(command_line, (*own, *working)))

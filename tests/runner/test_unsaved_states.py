@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from runner.protocol import JobType
-from runner.workdir import DataDirectory
+from runner.terraform.workdir import DataDirectory
 from tests.runner.configurations import deploy_when_planned, sleeping
 from tests.runner.conftest import RunnerProcess, StartRunner
 from tests.runner.fake_console import FakeConsole, Foreign

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from runner.workdir import DataDirectory
+from runner.terraform.workdir import DataDirectory
 
 
 @pytest.mark.parametrize(("depth", "places"), [(0, 1), (20, 2)], ids=["a short path", "a long path"])
@@ -19,10 +19,10 @@ def test_all_of_a_killed_attempt_is_known_from_the_start_and_removed_at_the_next
     data = DataDirectory(reachable_tmp_path / ("long-" * depth + "data"))
     data.prepare()
     workdir = data.workdir(uuid4().hex)
-    told_to_the_guard = workdir.directories
+    told_to_the_watchdog = workdir.directories
     workdir.make()
-    assert len(told_to_the_guard) == places
-    for directory in (*told_to_the_guard, workdir.temporary):
+    assert len(told_to_the_watchdog) == places
+    for directory in (*told_to_the_watchdog, workdir.temporary):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     data.sweep(grace_seconds=0)
-    assert not any(directory.exists() for directory in (*told_to_the_guard, workdir.temporary))
+    assert not any(directory.exists() for directory in (*told_to_the_watchdog, workdir.temporary))

@@ -11,6 +11,7 @@ from django.test import Client
 from console.accounts.models import User
 from specs.models import Spec
 from tests.console_app import Http
+from tests.page_source import source_of
 from tests.people import Tenant
 
 #: A configuration that needs nothing, with one variable of each kind that a form must know.
@@ -82,7 +83,7 @@ class Browser:
     def reads(self, path: str, **query: Any) -> str:
         answer = self.get(path, **query)
         assert answer.status_code == 200, answer.content.decode()
-        return str(answer.content.decode())
+        return source_of(answer)
 
 
 def everything_stored() -> str:

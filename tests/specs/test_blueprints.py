@@ -16,7 +16,7 @@ import hcl2
 import pytest
 import yaml
 
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from specs.document import BLUEPRINTS, load_blueprint
 
 NAMES = sorted(path.parent.name for path in BLUEPRINTS.glob("*/blueprint.yaml"))

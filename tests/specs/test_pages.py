@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from console.jobs.models import Job
 from specs.models import OwnBlueprint, Revision, Spec, VariableSet
 from tests.git_host import Repository
+from tests.page_source import source_of
 from tests.people import Tenant
 from tests.specs.editing import FILES, Browser
 from tests.specs.test_archives import HOSTILE, zipped
@@ -21,7 +22,7 @@ TYPED_FILES = {"file-name": list(FILES), "file-text": list(FILES.values())}
 
 def sent_to(answer: Any) -> str:
     """Where an accepted form leads."""
-    assert answer.status_code == 200, answer.content.decode()
+    assert answer.status_code == 200, source_of(answer)
     return str(answer["HX-Location"])
 
 
@@ -65,15 +66,15 @@ def test_a_form_of_typed_variables_becomes_a_spec_and_its_first_plan(ours: Tenan
 
 def test_files_become_a_spec_and_what_they_declare_becomes_fields(ours: Tenant) -> None:
     browser = Browser(ours, ours.operator)
-    fields = browser.post("specs/new/variables", {"source": "inline", **TYPED_FILES}).content.decode()
+    fields = source_of(browser.post("specs/new/variables", {"source": "inline", **TYPED_FILES}))
     assert 'name="var-size"' in fields
     assert "How large it is." in fields
     assert 'name="secret-password"' in fields
     typed = {"var-size": "77", "secret-password": "typed-secret"}
-    again = browser.post("specs/new/variables", {"source": "inline", **TYPED_FILES, **typed}).content.decode()
+    again = source_of(browser.post("specs/new/variables", {"source": "inline", **TYPED_FILES, **typed}))
     assert 'name="var-size" class="mono" value="77"' in again
     broken = {"source": "inline", "file-name": ["a.tf"], "file-text": ["locals {"], **typed}
-    kept = browser.post("specs/new/variables", broken).content.decode()
+    kept = source_of(browser.post("specs/new/variables", broken))
     assert '<input type="hidden" name="var-size" value="77">' in kept
     assert "typed-secret" not in again + kept
     spec = made(browser, **{"var-size": "5", "var-zones": '["a"]', "secret-password": "a-long-secret"})
@@ -107,13 +108,13 @@ def test_every_bad_source_is_refused_on_the_page_with_field_and_line(ours: Tenan
             browser.post("specs/new/variables", form),
             browser.post("specs/shop/source/", form),
         ):
-            page = answer.content.decode()
+            page = source_of(answer)
             assert answer.status_code == 400, why
             assert f'data-field="{field}"' in page, why
             assert words.replace("'", "&#x27;") in page, why
     assert spec.revisions.count() == Spec.objects.count() == 1
     broken = {"source": "inline", "file-name": ["a.tf"], "file-text": ["locals {\n  a = = 1\n}"]}
-    page = browser.post("specs/shop/source/", broken).content.decode()
+    page = source_of(browser.post("specs/shop/source/", broken))
     assert 'data-file="a.tf" data-line="2"' in page
     assert "a = = 1</pre>" in page
 
@@ -132,8 +133,8 @@ def test_bombs_and_bad_values_are_refused_on_the_page(ours: Tenant) -> None:
         ("zones", '{"a": 1}', "expected list(string), got map"),
     ):
         answer = browser.post("specs/new/create", {**form, f"var-{name}": typed})
-        assert (answer.status_code, words in answer.content.decode()) == (400, True), typed
-        assert f'data-field="variables.{name}"' in answer.content.decode()
+        assert (answer.status_code, words in source_of(answer)) == (400, True), typed
+        assert f'data-field="variables.{name}"' in source_of(answer)
     twice = {"source": "inline", "name": "x", "file-name": ["a.tf", "a.tf"], "file-text": ["", ""]}
     assert b"two files named" in browser.post("specs/new/create", twice).content
     lacking = {**form, "then": "plan", "file-name": ["a.tf"], "file-text": ['variable "name" {}\n']}
@@ -148,7 +149,7 @@ def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> No
     spec = made(browser)
 
     def refused(answer: Any, field: str, words: str) -> None:
-        page = html.unescape(answer.content.decode())
+        page = html.unescape(source_of(answer))
         assert answer.status_code in (400, 404), page
         assert f'data-field="{field}"' in page
         assert words in page
@@ -157,7 +158,7 @@ def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> No
         form = {"source": "inline", "based_on": "1", "archive": SimpleUploadedFile("a.zip", content)}
         answer = browser.post("specs/shop/source/", form)
         assert answer.status_code in (400, 413), why
-        assert re.search(words, html.unescape(answer.content.decode())), why
+        assert re.search(words, html.unescape(source_of(answer))), why
     for field, words, given in (
         ("source.ref", "no branch, tag or commit", {"ref": "no-such-branch"}),
         ("source.path", "There are no files below", {"path": "no/such/folder"}),
@@ -221,8 +222,9 @@ def test_two_revisions_stand_side_by_side_and_one_is_restored(ours: Tenant) -> N
     sent_to(browser.post("specs/shop/variables/password", category="variables", value="second-secret-value"))
     assert "Zones" in browser.reads("specs/shop/revisions/")
     page = browser.reads("specs/shop/revisions/compare", **{"from": 1, "to": 3})
-    assert '<td class="side left">  input = var.size</td>' in page
-    assert '<td class="side right">  input = var.zones</td>' in page
+    indented = browser.get("specs/shop/revisions/compare", **{"from": 1, "to": 3}).content.decode()
+    assert '<td class="side left">  input = var.size</td>' in indented
+    assert '<td class="side right">  input = var.zones</td>' in indented
     assert "(sensitive, changed)" in page
     assert "secret-value" not in page
     late = browser.post("specs/shop/source/", {"source": "inline", "based_on": "1", **TYPED_FILES})
@@ -259,7 +261,10 @@ def test_settings_are_saved_and_bad_ones_refused(ours: Tenant) -> None:
         ("pool", "x"),
     ):
         refused = browser.post("specs/shop/settings/", {**unprotected, name: value})
-        assert (refused.status_code, f'data-field="{name}"' in refused.content.decode()) == (400, True), name
+        assert (refused.status_code, f'data-field="{name}"' in source_of(refused)) == (
+            400,
+            True,
+        ), name
 
 
 def test_variable_sets_have_their_pages(ours: Tenant) -> None:

@@ -11,15 +11,17 @@ from console.state.models import Backend, BackendKind
 TRUE, FALSE = "true", "false"
 
 
-def backend_form(chosen: Backend | None, *, has_state: bool) -> dict[str, Any]:
+def backend_form(backend: Backend | None, *, has_state: bool) -> dict[str, Any]:
     """The choices, the settings of each, and the names of what is sealed. Never a sealed value."""
     return {
         "kinds": BackendKind.choices,
-        "chosen": chosen.kind if chosen else BackendKind.CONSOLE.value,
-        "settings_text": "\n".join(_lines(chosen.settings)) if chosen else "",
-        "sealed_names": sorted(environment_of(chosen)) if chosen else [],
+        "chosen": backend.kind if backend else BackendKind.CONSOLE.value,
+        "settings_text": "\n".join(_lines(backend.settings)) if backend else "",
+        "sealed_names": sorted(environment_of(backend)) if backend else [],
         "has_state": has_state,
-        "known": [(kind.label, _known(kind), _shown(RULES[kind].environment.pattern)) for kind in RULES],
+        "known": [
+            (kind.label, _setting_names(kind), _readable(RULES[kind].environment.pattern)) for kind in RULES
+        ],
     }
 
 
@@ -35,12 +37,12 @@ def chosen_backend(form: QueryDict) -> dict[str, Any]:
     }
 
 
-def _shown(pattern: str) -> str:
+def _readable(pattern: str) -> str:
     """The names that a pattern stands for, as people write them."""
     return pattern.replace("[A-Z0-9_]+", "…").replace("[A-Z_]+", "…").replace("|", ", ")
 
 
-def _known(kind: BackendKind) -> list[str]:
+def _setting_names(kind: BackendKind) -> list[str]:
     rules = RULES[kind]
     return [*rules.required, rules.place, *rules.optional]
 

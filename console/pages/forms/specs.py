@@ -1,4 +1,4 @@
-"""What the forms of specs are made of, and what they send, read into what the services take."""
+"""The fields of a Spec's forms, and reading filled forms into what the services take."""
 
 from __future__ import annotations
 
@@ -56,20 +56,18 @@ def field_groups(
     """
     groups: dict[str, list[Field]] = {}
     for name, variable in configuration.variables.items():
-        said = (presented or {}).get(name, {})
-        groups.setdefault(said.get("group", GENERAL), []).append(_field(variable, said, typed or {}))
+        presentation = (presented or {}).get(name, {})
+        groups.setdefault(presentation.get("group", GENERAL), []).append(
+            _field(variable, presentation, typed or {})
+        )
     return list(groups.items())
 
 
-def field_of(one: Effective, *, picker: str = "") -> Field:
+def field_of(effective: Effective, *, picker: str = "") -> Field:
     """The field with which one variable is changed, holding the value that it has now."""
-    if one.declared is None:
-        variable = Variable(one.name, TerraformType("string") if one.category == "environment" else ANY,
-                            "", None, False, one.sensitive, "", 0)  # fmt: skip
-    else:
-        variable = one.declared
-    control = SECRET if one.sensitive else control_of(variable)
-    text = "" if one.sensitive or one.is_missing else text_of(one.value, variable.type)
+    variable = effective.declared or _undeclared(effective)
+    control = SECRET if effective.sensitive else control_of(variable)
+    text = "" if effective.sensitive or effective.is_missing else text_of(effective.value, variable.type)
     return Field(variable, control, text, picker=picker)
 
 
@@ -94,7 +92,7 @@ def text_of(value: Any, kind: TerraformType) -> str:
 
 
 def value_in(text: str, kind: TerraformType, *, field: str) -> Any:
-    """What was typed, as the type says. A text of several lines keeps them; anything else is JSON."""
+    """Parse a typed value by its type: text keeps its lines, anything else is JSON."""
     if kind.kind == "string":
         return text.replace("\r\n", "\n")
     if kind.kind == "bool":
@@ -129,7 +127,7 @@ def variables_in(form: QueryDict, configuration: Configuration) -> tuple[Bundle,
 
 
 def typed_in(form: QueryDict) -> dict[str, str]:
-    """What was typed into the fields of variables, without secrets."""
+    """Return the values typed into the fields of variables, without secrets."""
     return {name.removeprefix(PREFIX): str(form[name]) for name in form if name.startswith(PREFIX)}
 
 
@@ -188,8 +186,8 @@ def settings_in(form: QueryDict) -> dict[str, Any]:
         "terraform_version": form.get("terraform_version", ""),
         "auto_apply": "auto_apply" in form,
         "protected": "protected" in form,
-        "required_approvals": _whole(form, "required_approvals"),
-        "plan_max_age_hours": _whole(form, "plan_max_age_hours"),
+        "required_approvals": _whole_number(form, "required_approvals"),
+        "plan_max_age_hours": _whole_number(form, "plan_max_age_hours"),
         "destroy_guard": {
             "share": None if not share else _percent(share),
             "types": form.get("guard-types", "").replace(",", " ").split(),
@@ -198,15 +196,15 @@ def settings_in(form: QueryDict) -> dict[str, Any]:
     }
 
 
-def _field(variable: Variable, said: Mapping[str, Any], typed: Mapping[str, str]) -> Field:
-    choices = said.get("choices")
+def _field(variable: Variable, presented: Mapping[str, Any], typed: Mapping[str, str]) -> Field:
+    choices = presented.get("choices")
     default = text_of(variable.default, variable.type)
     return Field(
         variable=variable,
         control=control_of(variable, choices),
         text="" if variable.sensitive else typed.get(variable.name, default),
-        choices=tuple(text_of(one, variable.type) for one in choices or ()),
-        picker=said.get("picker", ""),
+        choices=tuple(text_of(choice, variable.type) for choice in choices or ()),
+        picker=presented.get("picker", ""),
     )
 
 
@@ -248,7 +246,13 @@ def _labels_in(text: str) -> dict[str, str]:
     return labels
 
 
-def _whole(form: QueryDict, name: str) -> int:
+def _undeclared(effective: Effective) -> Variable:
+    """A variable that the configuration does not declare, such as one of the environment."""
+    type = TerraformType("string") if effective.category == "environment" else ANY
+    return Variable(effective.name, type, "", None, False, effective.sensitive, "", 0)
+
+
+def _whole_number(form: QueryDict, name: str) -> int:
     number = whole_number(form.get(name, "").strip())
     if number is None:
         raise BadInput(f"{name}: expected a whole number", field=name)

@@ -57,7 +57,7 @@ ORDER BY 1, 2
 
 @dataclass(frozen=True, slots=True)
 class HalfHour:
-    """What the queue was like in one half hour."""
+    """The queue in one half hour."""
 
     begins_at: datetime
     #: The most jobs that waited at its beginning or its end.
@@ -68,7 +68,7 @@ class HalfHour:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the jobs of one type ended."""
+    """The outcomes of the jobs of one type."""
 
     type: str
     succeeded: int
@@ -79,7 +79,7 @@ class Ending:
 
     @property
     def success_percent(self) -> int | None:
-        """Of those that came to an end by themselves: what a person cancelled says nothing."""
+        """The share of jobs that succeeded, without those that a person cancelled."""
         ended = self.succeeded + self.failed
         return round(100 * self.succeeded / ended) if ended else None
 
@@ -97,8 +97,8 @@ def figures_of_the_day(*, organization_id: UUID, newest: int, now: datetime) -> 
     begins = now - timedelta(seconds=BUCKETS * BUCKET_SECONDS)
     rows = _rows(organization_id, newest, begins)
     moves = {
-        int(bucket): (came, left, median, longest)
-        for kind, bucket, came, left, _, median, longest in rows
+        int(bucket): (came, departed, median, longest)
+        for kind, bucket, came, departed, _, median, longest in rows
         if kind == "queue"
     }
     endings = [Ending(*row[1:]) for row in rows if row[0] == "ending"]
@@ -106,11 +106,11 @@ def figures_of_the_day(*, organization_id: UUID, newest: int, now: datetime) -> 
 
 
 def _half_hours(moves: dict[int, tuple[Any, ...]], begins: datetime) -> list[HalfHour]:
-    came, left, _, _ = moves.get(-1, NOTHING)
-    depth, day = max(0, came - left), []
+    came, departed, _, _ = moves.get(-1, NOTHING)
+    depth, day = max(0, came - departed), []
     for bucket in range(BUCKETS):
-        came, left, median, longest = moves.get(bucket, NOTHING)
-        after = max(0, depth + came - left)
+        came, departed, median, longest = moves.get(bucket, NOTHING)
+        after = max(0, depth + came - departed)
         at = begins + timedelta(seconds=bucket * BUCKET_SECONDS)
         day.append(HalfHour(at, max(depth, after), median, longest))
         depth = after

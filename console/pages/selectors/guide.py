@@ -13,7 +13,7 @@ from specs.models import Spec
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What a new organization has done of what it takes to work."""
+    """The steps of the first-run guide, and which of them an organization has taken."""
 
     runner_online: bool
     runner_known: bool
@@ -46,7 +46,7 @@ def guide_of(organization: Organization) -> Guide:
     """One look: everything that the ticks stand for, and a Spec to go on with."""
     runners = Runner.objects.filter(organization=organization)
     specs = Spec.objects.filter(organization=organization, archived_at=None)
-    known = Organization.objects.filter(pk=organization.pk).annotate(
+    organizations = Organization.objects.filter(pk=organization.pk).annotate(
         has_online=Exists(runners.filter(status=RunnerStatus.ONLINE)),
         has_runner=Exists(runners),
         has_identity=Exists(CloudIdentity.objects.filter(organization=organization)),
@@ -54,14 +54,14 @@ def guide_of(organization: Organization) -> Guide:
         # Few plans come before the first one that succeeds, so this ends soon.
         has_plan=Exists(Job.objects.filter(organization=organization, type="PLAN", status="SUCCESS")),
     )
-    seen = known.get()
+    facts = organizations.get()
     return Guide(
-        runner_online=seen.has_online,
-        runner_known=seen.has_runner,
-        cloud_connected=seen.has_identity,
-        cloud_skipped=seen.cloud_skipped_at is not None,
-        spec_made=seen.has_spec,
-        planned=seen.has_plan,
-        closed=seen.guide_closed_at is not None,
+        runner_online=facts.has_online,
+        runner_known=facts.has_runner,
+        cloud_connected=facts.has_identity,
+        cloud_skipped=facts.cloud_skipped_at is not None,
+        spec_made=facts.has_spec,
+        planned=facts.has_plan,
+        closed=facts.guide_closed_at is not None,
         first_spec=specs.select_related("organization").order_by("pk").first(),
     )

@@ -17,7 +17,7 @@ LOOKED_THROUGH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a reader filters by; empty parts do not filter."""
+    """The filters of the list; an empty one does not filter."""
 
     type: str = ""
     status: str = ""
@@ -43,8 +43,8 @@ def page_of_jobs(organization: Organization, filters: Filters, *, before: int | 
     """The newest jobs that match, from below the number `before`."""
     top = min(before, organization.last_job_number + 1) if before else organization.last_job_number + 1
     floor = _floor(filters, top)
-    found = _matching(organization, filters).filter(number__lt=top, number__gte=floor)
-    jobs = list(found.order_by("-number")[: PAGE_SIZE + 1])
+    matches = _matching(organization, filters).filter(number__lt=top, number__gte=floor)
+    jobs = list(matches.order_by("-number")[: PAGE_SIZE + 1])
     _name_runners(jobs)
     if len(jobs) > PAGE_SIZE:
         return JobPage(jobs[:PAGE_SIZE], next_before=jobs[PAGE_SIZE - 1].number)
@@ -54,7 +54,7 @@ def page_of_jobs(organization: Organization, filters: Filters, *, before: int | 
 
 
 def _floor(filters: Filters, top: int) -> int:
-    """What is active is found by indexes of its own, a Spec's jobs too; everything else is looked for."""
+    """The lowest number to search: active jobs and a Spec's jobs have indexes, other filters scan."""
     by_index = filters.spec or filters.status in ACTIVE_STATUSES or not filters.narrow
     return 1 if by_index else max(1, top - LOOKED_THROUGH)
 
@@ -71,8 +71,8 @@ def _matching(organization: Organization, filters: Filters) -> "QuerySet[Job]":
         jobs = jobs.filter(requested_by__username=filters.by)
     if filters.runner:
         jobs = jobs.filter(attempts__runner__name=filters.runner, attempts__number=F("attempt_count"))
-    listed = jobs.select_related("organization", "spec", "identity", "requested_by")
-    return listed.defer("config_snapshot", "result")
+    matches = jobs.select_related("organization", "spec", "identity", "requested_by")
+    return matches.defer("config_snapshot", "result")
 
 
 def _name_runners(jobs: list[Job]) -> None:

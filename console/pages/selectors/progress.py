@@ -1,4 +1,4 @@
-"""How many resources of each running job are done, counted on from where the last look at its log ended."""
+"""The progress of running jobs: resources done, counted on from where the last read of the log ended."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ _lock = Lock()
 
 
 def resources_done(job_ids: Iterable[UUID]) -> dict[UUID, int]:
-    """For each of these jobs, how many resources it has changed so far."""
+    """Count the resources that each of these jobs has changed so far."""
     ids = list(job_ids)
     if not ids:
         return {}

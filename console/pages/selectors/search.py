@@ -33,17 +33,17 @@ def search(organization: Organization, text: str) -> Found:
 
 
 def _specs(organization: Organization, text: str) -> list[Spec]:
-    """Those that begin with the text before those that contain it."""
+    """Match names that begin with the text before names that contain it."""
     rank = Case(
         When(Q(name__iexact=text) | Q(slug__iexact=text), then=Value(0)),
         When(name__istartswith=text, then=Value(1)),
         default=Value(2),
         output_field=IntegerField(),
     )
-    found = Spec.objects.filter(
+    matches = Spec.objects.filter(
         Q(name__icontains=text) | Q(slug__icontains=text), organization=organization
     ).annotate(rank=rank)
-    return list(found.select_related("organization").order_by("archived_at", "rank", "name")[:SHOWN])
+    return list(matches.select_related("organization").order_by("archived_at", "rank", "name")[:SHOWN])
 
 
 def _jobs(organization: Organization, text: str, specs: list[Spec]) -> list[Job]:

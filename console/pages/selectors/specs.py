@@ -59,7 +59,7 @@ MOST_ENVIRONMENTS = 30
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a reader filters and sorts by."""
+    """The filters and the order of the list."""
 
     text: str = ""
     environment: str = ""
@@ -79,11 +79,11 @@ class Row:
 
     @property
     def components_up(self) -> int:
-        return sum(one.gone_at is None for one in self.spec.components.all())
+        return sum(component.gone_at is None for component in self.spec.components.all())
 
     @property
     def components_down(self) -> int:
-        return sum(one.gone_at is not None for one in self.spec.components.all())
+        return sum(component.gone_at is not None for component in self.spec.components.all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,22 @@ class SpecPage:
 
 
 def page_of_specs(organization: Organization, filters: Filters, *, after: str = "") -> SpecPage:
-    found = _filtered(organization, filters)
+    matches = _filtered(organization, filters)
     column, down = SORTS[filters.sort]
-    found = _from(found, column, down, _spec_of_key(organization, after))
+    matches = _from(matches, column, down, _spec_of_key(organization, after))
     order = [f"{'-' if down else ''}{column}", f"{'-' if down else ''}pk"]
     specs = list(
-        found.select_related("organization").prefetch_related("components").order_by(*order)[: PAGE_SIZE + 1]
+        matches.select_related("organization")
+        .prefetch_related("components")
+        .order_by(*order)[: PAGE_SIZE + 1]
     )
-    shown = specs[:PAGE_SIZE]
-    return SpecPage(_rows(shown), str(shown[-1].pk) if len(specs) > PAGE_SIZE else "")
+    listed_specs = specs[:PAGE_SIZE]
+    return SpecPage(_rows(listed_specs), str(listed_specs[-1].pk) if len(specs) > PAGE_SIZE else "")
 
 
 def environments_of(organization: Organization) -> list[str]:
-    wanted = {"organization": organization.pk, "most": MOST_ENVIRONMENTS}
-    return [name for (name,) in _fetched(ENVIRONMENTS, wanted)]
+    values = {"organization": organization.pk, "most": MOST_ENVIRONMENTS}
+    return [name for (name,) in _fetched(ENVIRONMENTS, values)]
 
 
 def _filtered(organization: Organization, filters: Filters) -> Any:
@@ -140,7 +142,7 @@ def _from(specs: Any, column: str, down: bool, last: Spec | None) -> Any:
 
 
 def _spec_of_key(organization: Organization, after: str) -> Spec | None:
-    """A key that names none of the organization's Specs is none: the list begins at its beginning."""
+    """Return the Spec that a cursor names. An unknown cursor starts the list at the beginning."""
     try:
         return Spec.objects.filter(organization=organization, pk=UUID(after)).first() if after else None
     except ValueError:
@@ -150,8 +152,8 @@ def _spec_of_key(organization: Organization, after: str) -> Spec | None:
 def _rows(specs: list[Spec]) -> list[Row]:
     ids = [spec.pk for spec in specs]
     newest = {row[0]: row[1:] for row in _fetched(NEWEST_JOBS, {"specs": ids})}
-    wanted = {job_id for jobs in newest.values() for job_id in jobs if job_id}
-    jobs = Job.objects.defer("config_snapshot", "result").in_bulk(wanted)
+    job_ids = {job_id for jobs in newest.values() for job_id in jobs if job_id}
+    jobs = Job.objects.defer("config_snapshot", "result").in_bulk(job_ids)
     plan_ids = [row[0] for row in _fetched(NEWEST_PLANS, {"specs": ids})]
     plans = {plan.spec_id: plan for plan in Plan.objects.filter(pk__in=plan_ids)}
     locks = {

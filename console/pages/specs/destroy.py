@@ -14,32 +14,32 @@ from specs.access import spec_to_apply, spec_to_plan
 MAX_LISTED = 200
 
 
-def destroy(request: PageRequest, org: str, spec: str) -> HttpResponseBase:
-    """The question on GET, the deed on POST."""
+def destroy(request: PageRequest, org: str, spec_slug: str) -> HttpResponseBase:
+    """Ask for confirmation on GET; destroy on POST."""
     answer = request_destroy if request.method == "POST" else ask_destroy
-    return answer(request, org, spec)
+    return answer(request, org, spec_slug)
 
 
 @signed_in
-def ask_destroy(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    asked = spec_to_apply(request.user, org, spec)
-    found = inventory_of(asked)
+def ask_destroy(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = spec_to_apply(request.user, org, spec_slug)
+    inventory = inventory_of(spec)
     template = "specs/_destroy.html" if is_fragment(request) else "specs/destroy.html"
     context = {
-        "spec": asked,
-        "kept_in": found.kept_in,
-        "as_of": found.as_of,
-        "resource_count": len(found.addresses),
-        "addresses": found.addresses[:MAX_LISTED],
-        "unlisted": max(0, len(found.addresses) - MAX_LISTED),
+        "spec": spec,
+        "kept_in": inventory.kept_in,
+        "as_of": inventory.as_of,
+        "resource_count": len(inventory.addresses),
+        "addresses": inventory.addresses[:MAX_LISTED],
+        "unlisted": max(0, len(inventory.addresses) - MAX_LISTED),
     }
     return render(request, template, context)
 
 
 @action
-def request_destroy(request: PageRequest, org: str, spec: str) -> str:
+def request_destroy(request: PageRequest, org: str, spec_slug: str) -> str:
     job = queue_destroy(
-        spec=spec_to_apply(request.user, org, spec),
+        spec=spec_to_apply(request.user, org, spec_slug),
         confirmation=request.POST.get("confirmation", ""),
         requested_by=request.user,
     )
@@ -47,8 +47,8 @@ def request_destroy(request: PageRequest, org: str, spec: str) -> str:
 
 
 @action
-def plan_destroy(request: PageRequest, org: str, spec: str) -> str:
+def plan_destroy(request: PageRequest, org: str, spec_slug: str) -> str:
     """A destroy that is reviewed before it happens."""
-    asked = spec_to_plan(request.user, org, spec)
-    job = queue_plan(spec=asked, requested_by=request.user, destroy=True)
+    spec = spec_to_plan(request.user, org, spec_slug)
+    job = queue_plan(spec=spec, requested_by=request.user, destroy=True)
     return resolve_url("job", org, job.number)

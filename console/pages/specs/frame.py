@@ -1,4 +1,4 @@
-"""What the pages of one Spec share."""
+"""Helpers that the pages of one Spec share: tabs, pools, environments."""
 
 from typing import Any
 from uuid import UUID
@@ -26,9 +26,9 @@ def list_pools(organization: Organization) -> list[Pool]:
 
 def find_pool(organization: Organization, text: str) -> Pool:
     try:
-        found = Pool.objects.filter(organization=organization, pk=UUID(text)).first() if text else None
+        pool = Pool.objects.filter(organization=organization, pk=UUID(text)).first() if text else None
     except ValueError:
-        found = None
-    if text and found is None:
+        pool = None
+    if text and pool is None:
         raise BadInput("There is no such pool. Choose one of the list.", field="pool")
-    return found or default_pool(organization)
+    return pool or default_pool(organization)

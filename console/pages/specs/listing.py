@@ -17,18 +17,18 @@ STANDINGS = ("deployed", "destroyed", "never")
 def specs(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     filters = _filters(request)
-    chosen = _chosen(filters)
-    found = page_of_specs(organization, filters, after=request.GET.get("after", ""))
+    query = _query_of(filters)
+    page = page_of_specs(organization, filters, after=request.GET.get("after", ""))
     context = {
-        "rows": found.rows,
+        "rows": page.rows,
         "filters": filters,
-        "chosen": chosen,
-        "older": urlencode({**chosen, "after": found.next_after}) if found.next_after else "",
-        "first": urlencode(chosen),
+        "chosen": query,
+        "older": urlencode({**query, "after": page.next_after}) if page.next_after else "",
+        "first": urlencode(query),
         "paged": "after" in request.GET,
         "environments": environments_of(organization),
-        "standings": [(one, _query(chosen, standing=one)) for one in ("", *STANDINGS)],
-        "sorts": [(one, _query(chosen, sort=one)) for one in SORTS],
+        "standings": [(choice, _query_with(query, standing=choice)) for choice in ("", *STANDINGS)],
+        "sorts": [(choice, _query_with(query, sort=choice)) for choice in SORTS],
     }
     return render(request, "specs/specs.html", context)
 
@@ -44,19 +44,19 @@ def _filters(request: PageRequest) -> Filters:
     )
 
 
-def _chosen(filters: Filters) -> dict[str, str]:
-    given = {
+def _query_of(filters: Filters) -> dict[str, str]:
+    values = {
         "q": filters.text,
         "environment": filters.environment,
         "standing": filters.standing,
         "archived": "1" if filters.archived else "",
         "sort": filters.sort if filters.sort != "name" else "",
     }
-    return {name: text for name, text in given.items() if text}
+    return {name: text for name, text in values.items() if text}
 
 
-def _query(chosen: dict[str, str], **changed: Any) -> str:
-    wanted = {**chosen, **changed}
-    if wanted.get("sort") == "name":
-        wanted["sort"] = ""
-    return urlencode({name: text for name, text in wanted.items() if text})
+def _query_with(query: dict[str, str], **changed: Any) -> str:
+    values = {**query, **changed}
+    if values.get("sort") == "name":
+        values["sort"] = ""
+    return urlencode({name: text for name, text in values.items() if text})

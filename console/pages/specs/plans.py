@@ -26,16 +26,16 @@ from specs.access import spec_to_view
 
 
 @signed_in
-def plans(request: PageRequest, org: str, spec: str) -> HttpResponse:
+def plans(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
     """Every plan of a Spec, the newest first, and what became of each."""
-    shown = spec_to_view(request.user, org, spec)
+    spec = spec_to_view(request.user, org, spec_slug)
     before = request.GET.get("before", "")
-    found = plans_of(shown, before=whole_number(before))
+    page = plans_of(spec, before=whole_number(before))
     context = {
-        "spec": shown,
+        "spec": spec,
         "tab": "plans",
-        "plans": found.plans,
-        "older": found.next_before,
+        "plans": page.plans,
+        "older": page.next_before,
         "paged": before,
     }
     return render(request, "specs/plans.html", context)
@@ -46,66 +46,66 @@ MAX_LISTED = 200
 
 
 @signed_in
-def plan(request: PageRequest, org: str, spec: str, number: int) -> HttpResponse:
+def plan(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponse:
     """The whole page; or, as the reader gets there, more of its resources; or only what changes by itself."""
-    shown = access.plan_to_view(request.user, org, spec, number)
-    wanted = wanted_from(request.GET.dict())
-    if is_fragment(request) and wanted.start:
-        context = {"review": review_of(shown, wanted), "plan": shown, "spec": shown.spec}
+    plan = access.plan_to_view(request.user, org, spec_slug, number)
+    filters = wanted_from(request.GET.dict())
+    if is_fragment(request) and filters.start:
+        context = {"review": review_of(plan, filters), "plan": plan, "spec": plan.spec}
         return render(request, "plans/_changes.html", context)
-    context = _standing(shown, request.user)
+    context = _standing(plan, request.user)
     if not (is_fragment(request) and request.htmx.target == "plan-live"):
-        context |= {"review": review_of(shown, wanted), "drift": drift_of(shown)}
+        context |= {"review": review_of(plan, filters), "drift": drift_of(plan)}
     return render(request, "plans/plan.html", context)
 
 
 @signed_in
-def raw(request: PageRequest, org: str, spec: str, number: int) -> HttpResponse:
+def raw(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponse:
     """`terraform show -json`, as far as it may be shown."""
-    shown = access.plan_to_view(request.user, org, spec, number)
-    answer = HttpResponse(raw_plan(shown), content_type="application/json")
-    answer["Content-Disposition"] = f'inline; filename="{spec}-plan-{number}.json"'
+    plan = access.plan_to_view(request.user, org, spec_slug, number)
+    answer = HttpResponse(raw_plan(plan), content_type="application/json")
+    answer["Content-Disposition"] = f'inline; filename="{spec_slug}-plan-{number}.json"'
     return answer
 
 
-def _standing(shown: Plan, reader: User) -> dict[str, Any]:
-    """What decides whether the plan can be applied now."""
-    staleness = remember_staleness(shown)
+def _standing(plan: Plan, reader: User) -> dict[str, Any]:
+    """Everything that decides whether the plan can be applied now."""
+    staleness = remember_staleness(plan)
     return {
-        "plan": shown,
-        "spec": shown.spec,
-        "staleness": None if shown.spent_by or shown.speculative else staleness,
-        "approvals": approval_standing(shown),
-        "guard": guard_reasons(shown),
-        "refusal": services.refusal_of(shown, applied_by=reader),
-        "revision_looked_at": revision_looked_at(shown.job.config_snapshot),
-        "refresh_only": is_refresh_only(shown.job.config_snapshot),
-        "cost": cost_of(shown),
-        "active": active_job_of(shown.spec),
-        "lifetime": "" if shown.spent_by or shown.speculative else _lifetime(shown),
+        "plan": plan,
+        "spec": plan.spec,
+        "staleness": None if plan.spent_by or plan.speculative else staleness,
+        "approvals": approval_standing(plan),
+        "guard": guard_reasons(plan),
+        "refusal": services.refusal_of(plan, applied_by=reader),
+        "revision_looked_at": revision_looked_at(plan.job.config_snapshot),
+        "refresh_only": is_refresh_only(plan.job.config_snapshot),
+        "cost": cost_of(plan),
+        "active": active_job_of(plan.spec),
+        "lifetime": "" if plan.spent_by or plan.speculative else _lifetime(plan),
     }
 
 
-def _lifetime(shown: Plan) -> str:
-    """Whether its deploy will probably outlive the credentials that it gets."""
-    type = JobType.DESTROY if shown.destroy else JobType.DEPLOY
-    return lifetime_warning(shown.spec, type, shown.spec.identity)
+def _lifetime(plan: Plan) -> str:
+    """Warn of an apply that will probably outlive its credentials."""
+    type = JobType.DESTROY if plan.destroy else JobType.DEPLOY
+    return lifetime_warning(plan.spec, type, plan.spec.identity)
 
 
-def apply(request: PageRequest, org: str, spec: str, number: int) -> HttpResponseBase:
-    """The question on GET, where the plan is guarded; the deed on POST."""
+def apply(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponseBase:
+    """Ask for confirmation on GET, where the destroy guard wants it; apply on POST."""
     answer = request_apply if request.method == "POST" else ask_apply
-    return answer(request, org, spec, number)
+    return answer(request, org, spec_slug, number)
 
 
 @signed_in
-def ask_apply(request: PageRequest, org: str, spec: str, number: int) -> HttpResponse:
-    asked = access.plan_to_apply(request.user, org, spec, number)
-    lost = asked.losses
+def ask_apply(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponse:
+    plan = access.plan_to_apply(request.user, org, spec_slug, number)
+    lost = plan.losses
     context = {
-        "plan": asked,
-        "spec": asked.spec,
-        "guard": guard_reasons(asked),
+        "plan": plan,
+        "spec": plan.spec,
+        "guard": guard_reasons(plan),
         "lost": lost[:MAX_LISTED],
         "unlisted": max(0, len(lost) - MAX_LISTED),
     }
@@ -114,22 +114,22 @@ def ask_apply(request: PageRequest, org: str, spec: str, number: int) -> HttpRes
 
 
 @action
-def request_apply(request: PageRequest, org: str, spec: str, number: int) -> str:
-    plan = access.plan_to_apply(request.user, org, spec, number)
+def request_apply(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
+    plan = access.plan_to_apply(request.user, org, spec_slug, number)
     confirmation = request.POST.get("confirmation", "")
     job = services.request_deploy(plan=plan, requested_by=request.user, confirmation=confirmation)
     return resolve_url("job", org, job.number)
 
 
 @action
-def approve(request: PageRequest, org: str, spec: str, number: int) -> str:
-    plan = access.plan_to_approve(request.user, org, spec, number)
+def approve(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
+    plan = access.plan_to_approve(request.user, org, spec_slug, number)
     services.approve_plan(plan=plan, approved_by=request.user)
-    return resolve_url("plan", org, spec, number)
+    return resolve_url("plan", org, spec_slug, number)
 
 
 @action
-def withdraw(request: PageRequest, org: str, spec: str, number: int) -> str:
-    plan = access.plan_to_approve(request.user, org, spec, number)
+def withdraw(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
+    plan = access.plan_to_approve(request.user, org, spec_slug, number)
     services.withdraw_approval(plan=plan, withdrawn_by=request.user)
-    return resolve_url("plan", org, spec, number)
+    return resolve_url("plan", org, spec_slug, number)

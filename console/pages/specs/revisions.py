@@ -15,38 +15,42 @@ PAGE_SIZE = 50
 
 
 @signed_in
-def revisions(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.spec_to_view(request.user, org, spec)
-    found = selectors.revisions_of(shown, before=whole_number(request.GET.get("before")), limit=PAGE_SIZE + 1)
+def revisions(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.spec_to_view(request.user, org, spec_slug)
+    revisions = selectors.revisions_of(
+        spec, before=whole_number(request.GET.get("before")), limit=PAGE_SIZE + 1
+    )
     context = {
-        **tab_context(shown, "revisions"),
-        "revisions": found[:PAGE_SIZE],
-        "older": found[PAGE_SIZE - 1].number if len(found) > PAGE_SIZE else None,
-        "newest": selectors.current_number(shown),
+        **tab_context(spec, "revisions"),
+        "revisions": revisions[:PAGE_SIZE],
+        "older": revisions[PAGE_SIZE - 1].number if len(revisions) > PAGE_SIZE else None,
+        "newest": selectors.current_number(spec),
     }
     return render(request, "specs/revisions.html", context)
 
 
 @signed_in
-def comparison(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.spec_to_view(request.user, org, spec)
+def comparison(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.spec_to_view(request.user, org, spec_slug)
     older, newer = whole_number(request.GET.get("from")), whole_number(request.GET.get("to"))
     if older is None or newer is None:
         raise BadInput("Choose two revisions to compare.", field="from")
-    found = compare(selectors.revision_of(shown, older), selectors.revision_of(shown, newer))
-    return render(request, "specs/comparison.html", {**tab_context(shown, "revisions"), "comparison": found})
+    comparison = compare(selectors.revision_of(spec, older), selectors.revision_of(spec, newer))
+    return render(
+        request, "specs/comparison.html", {**tab_context(spec, "revisions"), "comparison": comparison}
+    )
 
 
 @action
-def restore(request: PageRequest, org: str, spec: str, number: int) -> str:
-    restored = access.spec_to_manage(request.user, org, spec)
-    services.restore_revision(spec=restored, number=number, author=request.user)
-    return resolve_url("spec-revisions", org, spec)
+def restore(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
+    spec = access.spec_to_manage(request.user, org, spec_slug)
+    services.restore_revision(spec=spec, number=number, author=request.user)
+    return resolve_url("spec-revisions", org, spec_slug)
 
 
 @action
-def look_at(request: PageRequest, org: str, spec: str, number: int) -> str:
+def look_at(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
     """A look at what some revision would do."""
-    asked = access.spec_to_plan(request.user, org, spec)
-    job = request_plan(spec=asked, requested_by=request.user, revision=number)
+    spec = access.spec_to_plan(request.user, org, spec_slug)
+    job = request_plan(spec=spec, requested_by=request.user, revision=number)
     return resolve_url("job", org, job.number)

@@ -19,48 +19,52 @@ from specs.selectors import current_revision, outputs_of
 
 
 @signed_in
-def spec(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = spec_to_view(request.user, org, spec)
-    plan = latest_plan_of(shown)
+def spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = spec_to_view(request.user, org, spec_slug)
+    plan = latest_plan_of(spec)
     context = {
-        "spec": shown,
+        "spec": spec,
         "plan": plan,
         "staleness": staleness_of(plan) if plan else None,
         "approvals": approval_standing(plan) if plan and not plan.spent_by else None,
-        "active": active_job_of(shown),
-        "jobs": latest_jobs_of(shown),
-        "outputs": outputs_of(shown),
-        "revision": current_revision(shown),
-        "expiry": what_became_of(shown),
-        "drift": latest_drift_of(shown),
+        "active": active_job_of(spec),
+        "jobs": latest_jobs_of(spec),
+        "outputs": outputs_of(spec),
+        "revision": current_revision(spec),
+        "expiry": what_became_of(spec),
+        "drift": latest_drift_of(spec),
     }
     return render(request, "specs/spec.html", context)
 
 
 @action
-def request_plan(request: PageRequest, org: str, spec: str) -> str:
-    job = queue_plan(spec=spec_to_plan(request.user, org, spec), requested_by=request.user)
+def request_plan(request: PageRequest, org: str, spec_slug: str) -> str:
+    job = queue_plan(spec=spec_to_plan(request.user, org, spec_slug), requested_by=request.user)
     return resolve_url("job", org, job.number)
 
 
 @signed_in
-def resources(request: PageRequest, org: str, spec: str) -> HttpResponse:
+def resources(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
     """The resources in the newest state; where there is none yet, what the page of state says about that."""
-    newest = newest_version(spec_to_view(request.user, org, spec))
-    return redirect("state-version", org, spec, newest.serial) if newest else redirect("state", org, spec)
+    newest = newest_version(spec_to_view(request.user, org, spec_slug))
+    return (
+        redirect("state-version", org, spec_slug, newest.serial)
+        if newest
+        else redirect("state", org, spec_slug)
+    )
 
 
 @signed_in
-def reveal(request: PageRequest, org: str, spec: str, name: str) -> HttpResponse:
+def reveal(request: PageRequest, org: str, spec_slug: str, name: str) -> HttpResponse:
     """The value of a sensitive output, in the place where it was hidden. On record."""
     if request.method != "POST":
         raise BadInput("A sensitive output is revealed by its button.")
-    shown = spec_to_read_secrets(request.user, org, spec)
+    spec = spec_to_read_secrets(request.user, org, spec_slug)
     try:
-        value = reveal_output(spec=shown, name=name, revealed_to=request.user)
+        value = reveal_output(spec=spec, name=name, revealed_to=request.user)
     except SlipwayError as error:
         if not is_fragment(request):
             raise
         return render(request, "_refusal.html", {"error": error}, status=error.status)
     template = "specs/_revealed.html" if is_fragment(request) else "specs/revealed.html"
-    return render(request, template, {**tab_context(shown, "overview"), "name": name, "value": value})
+    return render(request, template, {**tab_context(spec, "overview"), "name": name, "value": value})

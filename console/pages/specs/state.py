@@ -45,73 +45,75 @@ terraform {{
 
 
 @signed_in
-def state(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.state_to_view(request.user, org, spec)
+def state(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.state_to_view(request.user, org, spec_slug)
     before = whole_number(request.GET.get("before"), digits=18)
-    versions = versions_of(shown, before=before, limit=PAGE_SIZE + 1)
+    versions = versions_of(spec, before=before, limit=PAGE_SIZE + 1)
     context = {
-        **_frame(request, shown),
+        **_frame(request, spec),
         "versions": versions[:PAGE_SIZE],
         "older": versions[PAGE_SIZE - 1].serial if len(versions) > PAGE_SIZE else None,
         "before": before,
-        "newest": newest_version(shown),
-        "paste": BLOCK.format(address=f"{settings.SLIPWAY_PUBLIC_URL}/api/state/{shown.pk}"),
+        "newest": newest_version(spec),
+        "paste": BLOCK.format(address=f"{settings.SLIPWAY_PUBLIC_URL}/api/state/{spec.pk}"),
     }
     return render(request, "state/state.html", context)
 
 
 @signed_in
-def version(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
-    shown = access.state_to_view(request.user, org, spec)
-    chosen = version_with_body(shown, serial)
-    content = decoded(services.read_version(version=chosen))
+def version(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
+    spec = access.state_to_view(request.user, org, spec_slug)
+    version = version_with_body(spec, serial)
+    content = decoded(services.read_version(version=version))
     search = request.GET.get("q", "")
-    secrets = secrets_of((chosen, content))
+    secrets = secrets_of((version, content))
     instances = found(content, search)
     context = {
-        **_frame(request, shown),
-        "version": chosen,
-        "newest": newest_version(shown),
+        **_frame(request, spec),
+        "version": version,
+        "newest": newest_version(spec),
         "search": search,
         "tree": tree(instances[:MAX_SHOWN]),
         "shown_count": min(len(instances), MAX_SHOWN),
         "found_count": len(instances),
         "outputs": outputs(content, secrets),
         "encrypted": "encrypted_data" in content,
-        "earlier": _earlier(chosen),
+        "earlier": _previous_version(version),
     }
     return render(request, "state/version.html", context)
 
 
 @signed_in
-def resource(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
+def resource(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
     """The attributes of one instance: the tree fetches them when it is opened."""
-    shown = access.state_to_view(request.user, org, spec)
-    chosen = version_with_body(shown, serial)
-    content = decoded(services.read_version(version=chosen))
-    wanted = request.GET.get("address", "")
-    secrets = secrets_of((chosen, content))
-    instance = next((one for one in found(content, wanted, secrets) if one.address == wanted), None)
+    spec = access.state_to_view(request.user, org, spec_slug)
+    version = version_with_body(spec, serial)
+    content = decoded(services.read_version(version=version))
+    address = request.GET.get("address", "")
+    secrets = secrets_of((version, content))
+    instance = next(
+        (candidate for candidate in found(content, address, secrets) if candidate.address == address), None
+    )
     if instance is None:
-        raise NotFound(f"Serial {serial} has no {wanted}.")
+        raise NotFound(f"Serial {serial} has no {address}.")
     return render(
         request, "state/_attributes.html", {"instance": instance, "attributes": instance.attributes()}
     )
 
 
 @signed_in
-def compare(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.state_to_view(request.user, org, spec)
-    older, newer = _compared(request, shown)
+def compare(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.state_to_view(request.user, org, spec_slug)
+    older, newer = _versions_to_compare(request, spec)
     before = decoded(services.read_version(version=older))
     after = decoded(services.read_version(version=newer))
     secrets = secrets_of((older, before), (newer, after))
     differing = changes(before, after, secrets)
     context = {
-        **_frame(request, shown),
+        **_frame(request, spec),
         "older": older,
         "newer": newer,
-        "versions": versions_of(shown, limit=PAGE_SIZE),
+        "versions": versions_of(spec, limit=PAGE_SIZE),
         "changes": differing[:MAX_SHOWN],
         "change_count": len(differing),
         "outputs": {"action": "update", "attributes": output_changes(before, after, secrets)},
@@ -120,27 +122,27 @@ def compare(request: PageRequest, org: str, spec: str) -> HttpResponse:
 
 
 @signed_in
-def download(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
-    shown = access.state_to_read_secrets(request.user, org, spec)
-    chosen = version_with_body(shown, serial)
-    services.note_download(version=chosen, downloaded_by=request.user)
-    answer = HttpResponse(services.read_version(version=chosen), content_type="application/json")
-    answer["Content-Disposition"] = f'attachment; filename="{org}-{spec}-{serial}.tfstate"'
+def download(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
+    spec = access.state_to_read_secrets(request.user, org, spec_slug)
+    version = version_with_body(spec, serial)
+    services.note_download(version=version, downloaded_by=request.user)
+    answer = HttpResponse(services.read_version(version=version), content_type="application/json")
+    answer["Content-Disposition"] = f'attachment; filename="{org}-{spec_slug}-{serial}.tfstate"'
     return answer
 
 
-def roll_back(request: PageRequest, org: str, spec: str, serial: int) -> Any:
+def roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> Any:
     """The question on GET, the deed on POST."""
-    return (_roll_back if request.method == "POST" else _ask_roll_back)(request, org, spec, serial)
+    return (_roll_back if request.method == "POST" else _ask_roll_back)(request, org, spec_slug, serial)
 
 
 @signed_in
-def _ask_roll_back(request: PageRequest, org: str, spec: str, serial: int) -> HttpResponse:
-    shown = access.state_to_manage(request.user, org, spec)
-    chosen, newest = version_with_body(shown, serial), newest_version(shown)
+def _ask_roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
+    spec = access.state_to_manage(request.user, org, spec_slug)
+    version, newest = version_with_body(spec, serial), newest_version(spec)
     context = {
-        **_frame(request, shown),
-        "version": chosen,
+        **_frame(request, spec),
+        "version": version,
         "newest": newest,
         "question": "state/_roll_back.html",
     }
@@ -148,63 +150,63 @@ def _ask_roll_back(request: PageRequest, org: str, spec: str, serial: int) -> Ht
 
 
 @action
-def _roll_back(request: PageRequest, org: str, spec: str, serial: int) -> str:
+def _roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> str:
     version = services.roll_back(
-        spec=access.state_to_manage(request.user, org, spec),
+        spec=access.state_to_manage(request.user, org, spec_slug),
         serial=serial,
         confirmation=request.POST.get("confirmation", ""),
         requested_by=request.user,
     )
-    return resolve_url("state-version", org, spec, version.serial)
+    return resolve_url("state-version", org, spec_slug, version.serial)
 
 
-def unlock(request: PageRequest, org: str, spec: str) -> Any:
-    return (_unlock if request.method == "POST" else _ask_unlock)(request, org, spec)
+def unlock(request: PageRequest, org: str, spec_slug: str) -> Any:
+    return (_unlock if request.method == "POST" else _ask_unlock)(request, org, spec_slug)
 
 
 @signed_in
-def _ask_unlock(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.state_to_unlock(request.user, org, spec)
-    return question(request, {**_frame(request, shown), "question": "state/_unlock.html"})
+def _ask_unlock(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.state_to_unlock(request.user, org, spec_slug)
+    return question(request, {**_frame(request, spec), "question": "state/_unlock.html"})
 
 
 @action
-def _unlock(request: PageRequest, org: str, spec: str) -> str:
-    shown = access.state_to_unlock(request.user, org, spec)
-    force_unlock(spec=shown, unlocked_by=request.user, lock_id=request.POST.get("lock_id", ""))
-    return resolve_url("state", org, spec)
+def _unlock(request: PageRequest, org: str, spec_slug: str) -> str:
+    spec = access.state_to_unlock(request.user, org, spec_slug)
+    force_unlock(spec=spec, unlocked_by=request.user, lock_id=request.POST.get("lock_id", ""))
+    return resolve_url("state", org, spec_slug)
 
 
 @action
-def upload(request: PageRequest, org: str, spec: str) -> str:
-    shown = access.state_to_write(request.user, org, spec)
+def upload(request: PageRequest, org: str, spec_slug: str) -> str:
+    spec = access.state_to_write(request.user, org, spec_slug)
     file = request.FILES.get("file")
     if file is None or (file.size or 0) > settings.SLIPWAY_MAX_STATE_BYTES:
         raise BadInput(f"Choose a state file of at most {settings.SLIPWAY_MAX_STATE_BYTES // 2**20} MiB.")
-    version = services.import_state(spec=shown, body=file.read(), imported_by=request.user)
-    return resolve_url("state-version", org, spec, version.serial)
+    version = services.import_state(spec=spec, body=file.read(), imported_by=request.user)
+    return resolve_url("state-version", org, spec_slug, version.serial)
 
 
-def backend(request: PageRequest, org: str, spec: str) -> Any:
-    """Where this spec's state is kept: the form on GET, the choice on POST."""
-    return (_choose_for_spec if request.method == "POST" else _ask_for_spec)(request, org, spec)
+def backend(request: PageRequest, org: str, spec_slug: str) -> Any:
+    """The backend of this Spec: the form on GET, the choice on POST."""
+    return (_choose_for_spec if request.method == "POST" else _ask_for_spec)(request, org, spec_slug)
 
 
 @signed_in
-def _ask_for_spec(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.state_to_manage(request.user, org, spec)
-    chosen = Backend.objects.filter(spec=shown).first()
-    context = {**_frame(request, shown), **backend_form(chosen, has_state=newest_version(shown) is not None)}
+def _ask_for_spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.state_to_manage(request.user, org, spec_slug)
+    backend = Backend.objects.filter(spec=spec).first()
+    context = {**_frame(request, spec), **backend_form(backend, has_state=newest_version(spec) is not None)}
     return render(request, "state/backend.html", context)
 
 
 @action
-def _choose_for_spec(request: PageRequest, org: str, spec: str) -> str:
-    shown = access.state_to_manage(request.user, org, spec)
+def _choose_for_spec(request: PageRequest, org: str, spec_slug: str) -> str:
+    spec = access.state_to_manage(request.user, org, spec_slug)
     choose_backend(
-        organization=shown.organization, spec=shown, chosen_by=request.user, **chosen_backend(request.POST)
+        organization=spec.organization, spec=spec, chosen_by=request.user, **chosen_backend(request.POST)
     )
-    return resolve_url("state", org, spec)
+    return resolve_url("state", org, spec_slug)
 
 
 def question(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
@@ -215,7 +217,7 @@ def question(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
 
 
 def _frame(request: PageRequest, spec: Spec) -> dict[str, Any]:
-    """What every page of a spec's state knows."""
+    """The context of every page of a Spec's state."""
     membership = membership_of(request.user, spec.organization)
     lock, backend = held_lock(spec), backend_of(spec)
     return {
@@ -234,11 +236,11 @@ def _is_abandoned(lock: StateLock) -> bool:
     return lock in abandoned_locks()
 
 
-def _earlier(version: StateVersion) -> StateVersion | None:
+def _previous_version(version: StateVersion) -> StateVersion | None:
     return next(iter(versions_of(version.spec, before=version.serial, limit=1)), None)
 
 
-def _compared(request: PageRequest, spec: Spec) -> tuple[StateVersion, StateVersion]:
+def _versions_to_compare(request: PageRequest, spec: Spec) -> tuple[StateVersion, StateVersion]:
     """The two versions that the address names, the older one first; without a name, the last two."""
     latest = versions_of(spec, limit=2)
     if not latest:

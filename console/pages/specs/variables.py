@@ -15,33 +15,33 @@ from specs.variables import Effective
 
 
 @signed_in
-def variables(request: PageRequest, org: str, spec: str) -> HttpResponse:
-    shown = access.spec_to_view(request.user, org, spec)
-    found = selectors.variables_of(shown)
+def variables(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
+    spec = access.spec_to_view(request.user, org, spec_slug)
+    variables = selectors.variables_of(spec)
     context = {
-        **tab_context(shown, "variables"),
-        "variables": [one for one in found if one.category == "variables"],
-        "environment": [one for one in found if one.category == "environment"],
-        "missing": [one for one in found if one.is_missing],
+        **tab_context(spec, "variables"),
+        "variables": [variable for variable in variables if variable.category == "variables"],
+        "environment": [variable for variable in variables if variable.category == "environment"],
+        "missing": [variable for variable in variables if variable.is_missing],
     }
     return render(request, "specs/variables.html", context)
 
 
-def variable(request: PageRequest, org: str, spec: str, name: str = "") -> HttpResponseBase:
+def variable(request: PageRequest, org: str, spec_slug: str, name: str = "") -> HttpResponseBase:
     """The form for one variable on GET, its new value on POST."""
     answer = set_variable if request.method == "POST" else ask_variable
-    return answer(request, org, spec, name)
+    return answer(request, org, spec_slug, name)
 
 
 @signed_in
-def ask_variable(request: PageRequest, org: str, spec: str, name: str) -> HttpResponse:
-    asked = access.spec_to_manage(request.user, org, spec)
+def ask_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> HttpResponse:
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     category = _category(request.GET.get("category", "environment" if not name else "variables"))
-    one = _variable(asked, category, name)
+    variable = _variable(spec, category, name)
     context = {
-        **tab_context(asked, "variables"),
-        "one": one,
-        "field": forms.field_of(one, picker=_picker(asked, one)),
+        **tab_context(spec, "variables"),
+        "one": variable,
+        "field": forms.field_of(variable, picker=_picker(spec, variable)),
         "category": category,
         "adding": not name,
     }
@@ -50,50 +50,50 @@ def ask_variable(request: PageRequest, org: str, spec: str, name: str) -> HttpRe
 
 
 @action
-def set_variable(request: PageRequest, org: str, spec: str, name: str) -> str:
-    changed = access.spec_to_manage(request.user, org, spec)
+def set_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> str:
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     category = _category(request.POST.get("category", "variables"))
     name = name or request.POST.get("name", "").strip()
-    field = forms.field_of(_variable(changed, category, name))
+    field = forms.field_of(_variable(spec, category, name))
     services.change_variable(
-        spec=changed,
+        spec=spec,
         category=category,
         name=name,
         value=forms.value_in(request.POST.get("value", ""), field.variable.type, field=f"{category}.{name}"),
         sensitive="sensitive" in request.POST,
         author=request.user,
     )
-    return resolve_url("spec-variables", org, spec)
+    return resolve_url("spec-variables", org, spec_slug)
 
 
 @action
-def remove_variable(request: PageRequest, org: str, spec: str, name: str) -> str:
+def remove_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> str:
     services.remove_variable(
-        spec=access.spec_to_manage(request.user, org, spec),
+        spec=access.spec_to_manage(request.user, org, spec_slug),
         category=_category(request.POST.get("category", "variables")),
         name=name,
         author=request.user,
     )
-    return resolve_url("spec-variables", org, spec)
+    return resolve_url("spec-variables", org, spec_slug)
 
 
 def _variable(spec: Spec, category: str, name: str) -> Effective:
     """The variable of that name; one that nobody has given a value yet is new."""
-    known = {(one.category, one.name): one for one in selectors.variables_of(spec)}
-    return known.get((category, name)) or Effective(
+    by_name = {(variable.category, variable.name): variable for variable in selectors.variables_of(spec)}
+    return by_name.get((category, name)) or Effective(
         name=name, category=category, value=None, sensitive=False, origin="", overrides=()
     )
 
 
-def _picker(spec: Spec, one: Effective) -> str:
-    """What kind of resource its blueprint lets people choose for this variable; empty: none."""
-    if one.category != "variables" or not spec.blueprint:
+def _picker(spec: Spec, variable: Effective) -> str:
+    """The kind of resource that the blueprint offers for this variable; empty for none."""
+    if variable.category != "variables" or not spec.blueprint:
         return ""
     try:
-        said = blueprint_of(spec.organization, spec.blueprint).variables.get(one.name) or {}
+        presentation = blueprint_of(spec.organization, spec.blueprint).variables.get(variable.name) or {}
     except NotFound:
         return ""  # it was taken out of the catalogue, and the Spec has its files
-    return str(said.get("picker", ""))
+    return str(presentation.get("picker", ""))
 
 
 def _category(text: str) -> str:

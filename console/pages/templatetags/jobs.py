@@ -1,4 +1,4 @@
-"""How a job's status looks: a shape, a word and a colour, the same everywhere."""
+"""A job's status on a page: a shape, a word and a colour, the same everywhere."""
 
 from functools import lru_cache
 

@@ -24,7 +24,7 @@ def icon(name: str) -> SafeString:
 
 @register.filter
 def ago(at: datetime | None) -> SafeString | str:
-    """How long ago, with the exact time on hover; `<relative-time>` keeps it true."""
+    """Time since, with the exact time on hover; `<relative-time>` keeps it true."""
     if at is None:
         return ""
     return format_html(
@@ -81,7 +81,7 @@ register.filter(duration)
 
 @register.filter
 def until(at: datetime | None) -> SafeString | str:
-    """How long still, or how long ago it was."""
+    """Time until, or time since when it has passed."""
     return ago(at)
 
 

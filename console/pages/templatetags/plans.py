@@ -1,4 +1,4 @@
-"""How a plan reads: its sentence, its glyphs, and values before and after."""
+"""A plan on a page: its sentence, its glyphs, and values before and after."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def heading(action: str) -> str:
 
 @register.simple_tag
 def verdict(summary: dict[str, int]) -> str:
-    """What will happen, in a sentence; what cannot be undone comes first."""
+    """Summarize the plan in a sentence; changes that cannot be undone come first."""
     risky = [(summary.get(key, 0), word) for key, word in RISKY if summary.get(key)]
     calm = [(summary.get(key, 0), word) for key, word in CALM if summary.get(key)]
     if not risky and not calm:
@@ -109,18 +109,20 @@ def verdict(summary: dict[str, int]) -> str:
 def counts(summary: dict[str, int] | None) -> SafeString:
     """The numbers of a plan as glyph and figure, without those that are nought."""
     numbers = summary or {}
-    found = [(glyph(action), numbers[key], word) for key, action, word in COUNTED if numbers.get(key)]
-    if not found:
+    figures = [(glyph(action), numbers[key], word) for key, action, word in COUNTED if numbers.get(key)]
+    if not figures:
         return format_html('<span class="soft">{}</span>', "no changes")
-    return format_html('<span class="counts">{}</span>', format_html_join("", "<span>{}{} {}</span>", found))
+    return format_html(
+        '<span class="counts">{}</span>', format_html_join("", "<span>{}{} {}</span>", figures)
+    )
 
 
 @register.simple_tag
 def done(summary: dict[str, int] | None) -> str:
-    """What an apply did, in words, without what is nought."""
+    """Summarize an apply in words, leaving out zero counts."""
     words = (("add", "added"), ("change", "changed"), ("replace", "replaced"), ("destroy", "destroyed"))
-    found = [f"{count} {word}" for key, word in words if (count := (summary or {}).get(key))]
-    return ", ".join(found) or "nothing had to change"
+    parts = [f"{count} {word}" for key, word in words if (count := (summary or {}).get(key))]
+    return ", ".join(parts) or "nothing had to change"
 
 
 @register.filter
@@ -130,12 +132,12 @@ def change_count(count: int) -> str:
 
 @register.simple_tag
 def deed(summary: dict[str, int]) -> str:
-    """What applying does, as the end of a sentence: «destroys 1 and adds 2 resources»."""
-    found = [(summary[key], f"{verb} {summary[key]}") for key, verb in DEEDS if summary.get(key)]
-    if not found:
+    """Describe the effect of applying as the end of a sentence: «destroys 1 and adds 2 resources»."""
+    parts = [(summary[key], f"{verb} {summary[key]}") for key, verb in DEEDS if summary.get(key)]
+    if not parts:
         return "writes the outputs and changes no resource"
-    *most, last = [words for _, words in found]
-    noun = "resource" if found[-1][0] == 1 else "resources"
+    *most, last = [words for _, words in parts]
+    noun = "resource" if parts[-1][0] == 1 else "resources"
     return f"{', '.join(most)} and {last} {noun}" if most else f"{last} {noun}"
 
 
@@ -152,18 +154,22 @@ def attribute_table(change: dict[str, Any]) -> SafeString:
     if not attributes:
         return SafeString('<p class="soft card-body">No attribute changes.</p>')
     if action == "create":
-        rows = [f'<tr>{_named(one)}<td data-label="">{_after(one)}</td></tr>' for one in attributes]
+        rows = [
+            f'<tr>{_name_cell(attribute)}<td data-label="">{_after(attribute)}</td></tr>'
+            for attribute in attributes
+        ]
         return _table("<col>", ' class="visually-hidden"', "<th>After</th>", rows)
     if action == "delete":
         rows = [
-            f'<tr>{_named(one)}<td class="before" data-label="before">{_before(one)}</td></tr>'
-            for one in attributes
+            f"<tr>{_name_cell(attribute)}"
+            f'<td class="before" data-label="before">{_before(attribute)}</td></tr>'
+            for attribute in attributes
         ]
         return _table("<col>", ' class="visually-hidden"', "<th>Before</th>", rows)
     rows = [
-        f'<tr>{_named(one)}<td class="before" data-label="before">{_before(one)}</td>{ARROW}'
-        f'<td data-label="after">{_after(one)}</td></tr>'
-        for one in attributes
+        f'<tr>{_name_cell(attribute)}<td class="before" data-label="before">{_before(attribute)}</td>{ARROW}'
+        f'<td data-label="after">{_after(attribute)}</td></tr>'
+        for attribute in attributes
     ]
     return _table('<col><col class="arrow"><col>', "", TWO_HEADS, rows)
 
@@ -175,7 +181,7 @@ def _table(columns: str, head: str, heads: str, rows: list[str]) -> SafeString:
     )
 
 
-def _named(attribute: dict[str, Any]) -> str:
+def _name_cell(attribute: dict[str, Any]) -> str:
     return f"<td>{_text(attribute['name'])}{FORCES if attribute['forces_replacement'] else ''}</td>"
 
 
@@ -190,9 +196,9 @@ def after(attribute: dict[str, Any]) -> SafeString:
 
 
 @register.filter
-def value(given: Any) -> SafeString:
+def value(value: Any) -> SafeString:
     """A value as it would be written in a configuration."""
-    return SafeString(_value(_clipped(_written(given))))
+    return SafeString(_value(_clipped(_as_text(value))))
 
 
 def _before(attribute: dict[str, Any]) -> str:
@@ -200,7 +206,7 @@ def _before(attribute: dict[str, Any]) -> str:
         return ""
     if attribute["before"] == MASK:
         return _special(MASK)
-    return _compared(attribute["before"], attribute["after"])
+    return _compare_lines(attribute["before"], attribute["after"])
 
 
 def _after(attribute: dict[str, Any]) -> str:
@@ -210,7 +216,7 @@ def _after(attribute: dict[str, Any]) -> str:
         return ""
     if attribute["after"] in (MASK, MASK_CHANGED):
         return _special(attribute["after"])
-    return _compared(attribute["after"], attribute["before"])
+    return _compare_lines(attribute["after"], attribute["before"])
 
 
 def _text(text: str) -> str:
@@ -223,34 +229,38 @@ def _value(text: str) -> str:
 
 
 @register.filter
-def shown_value(given: Any) -> str:
+def shown_value(value: Any) -> str:
     """An output as people want to read it: a text without its quotes, a small collection on one line."""
-    return harmless(_clipped(given if isinstance(given, str) else _written(given)))
+    return harmless(_clipped(value if isinstance(value, str) else _as_text(value)))
 
 
 @register.filter
-def is_long(given: Any) -> bool:
-    """Whether only a part of it is shown, and it is too long to stand in the page to be copied."""
-    return len(plain_value(given)) > MAX_CHARS
+def is_long(value: Any) -> bool:
+    """Return true for a value that is clipped, and too long for the page to hold for copying."""
+    return len(plain_value(value)) > MAX_CHARS
 
 
 @register.filter
 def preview(attributes: list[dict[str, Any]]) -> str:
     """The values of a change that are known, on one line, for those who read without opening it."""
-    known = [one for one in attributes if one["after"] is not None and not one["after_unknown"]]
-    told = [one for one in known if one["after"] not in (MASK, MASK_CHANGED)]
-    shown: list[str] = []
-    for one in told:
-        if sum(map(len, shown)) > MAX_PREVIEW:
+    known_after = [
+        attribute
+        for attribute in attributes
+        if attribute["after"] is not None and not attribute["after_unknown"]
+    ]
+    values = [attribute for attribute in known_after if attribute["after"] not in (MASK, MASK_CHANGED)]
+    texts: list[str] = []
+    for attribute in values:
+        if sum(map(len, texts)) > MAX_PREVIEW:
             break
-        shown.append(f"{one['name']} = {_clipped(_line(one['after']))}")
-    return harmless(", ".join(shown))[:MAX_PREVIEW]
+        texts.append(f"{attribute['name']} = {_clipped(_line(attribute['after']))}")
+    return harmless(", ".join(texts))[:MAX_PREVIEW]
 
 
 @register.filter
-def plain_value(given: Any) -> str:
+def plain_value(value: Any) -> str:
     """The value itself, to be copied: a text without its quotes."""
-    return given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @register.filter
@@ -264,31 +274,31 @@ def _clipped(text: str) -> str:
     return f"{text[:MAX_CHARS]} … ({len(text) - MAX_CHARS:,} more characters)"
 
 
-def _line(given: Any) -> str:
-    return _without_quotes(AS_JSON.encode(given))
+def _line(value: Any) -> str:
+    return _without_quotes(AS_JSON.encode(value))
 
 
 def _without_quotes(written: str) -> str:
-    """What is not a value is not written as one: `[(known after apply)]`."""
+    """Remove the quotes from words that are no values: `[(known after apply)]`."""
     return NO_VALUES.sub(r"\1", written) if '"(' in written else written
 
 
-def _written(given: Any) -> str:
+def _as_text(value: Any) -> str:
     """Texts of several lines as they are, small collections on one line, larger ones on several."""
-    if isinstance(given, str) and "\n" in given:
-        return given
-    line = _line(given)
-    if len(line) < ONE_LINE_CHARS or not isinstance(given, dict | list):
+    if isinstance(value, str) and "\n" in value:
+        return value
+    line = _line(value)
+    if len(line) < ONE_LINE_CHARS or not isinstance(value, dict | list):
         return line
-    return _without_quotes(json.dumps(given, indent=2, ensure_ascii=False))
+    return _without_quotes(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _compared(shown: Any, other: Any) -> str:
+def _compare_lines(value: Any, other: Any) -> str:
     """The value, with those of its lines marked that the other side does not have."""
-    text = _clipped(_written(shown))
+    text = _clipped(_as_text(value))
     if "\n" not in text or other is None:
         return _value(text)
-    lines, others = text.split("\n"), set(_clipped(_written(other)).split("\n"))
+    lines, others = text.split("\n"), set(_clipped(_as_text(other)).split("\n"))
     marked = [f'<span class="{"" if line in others else "differs"}">{_text(line)}</span>' for line in lines]
     return f'<span class="value">{chr(10).join(marked)}</span>'
 

@@ -1,4 +1,4 @@
-"""How the components of a Spec read."""
+"""The components of a Spec on a page."""
 
 from typing import Any
 

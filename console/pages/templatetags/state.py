@@ -1,4 +1,4 @@
-"""How state reads: who wrote a version, who holds a lock and for how long."""
+"""State on a page: who wrote a version, who holds a lock and for how long."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ def operation(lock: StateLock) -> str:
 
 
 @register.filter
-def is_masked(given: Any) -> bool:
-    return bool(given == MASK)
+def is_masked(value: Any) -> bool:
+    return bool(value == MASK)
 
 
 register.filter("written_value", written_value)

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import pytest
 from django.db import connection
 
-from tests.cloud.mirror import install_provider
-from tests.cloud.service import Cloud
 from tests.people import Tenant
 from tests.runner.installation import Installation
 from tests.runner.processes import RunnerProcess, spawn_runner
 from tests.runner.terraforms import all_terraforms, terraform_on_path
+from tests.sample_cloud.mirror import install_provider
+from tests.sample_cloud.service import Cloud
 
 
 class StartRunner(Protocol):

@@ -13,8 +13,6 @@ from console.jobs.log.selectors import log_completeness
 from console.jobs.models import Job
 from runner.stopping import Lease
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.people import Tenant, fresh
 from tests.runner.installation import (
     Installation,
@@ -25,6 +23,8 @@ from tests.runner.installation import (
     wait_for_line,
 )
 from tests.runner.processes import RunnerProcess
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 #: A server that takes its time, and a script that counts beside it.

@@ -11,11 +11,11 @@ from console.runners.models import Runner
 from console.runners.services import set_runner_drain
 from specs.services import change_variable
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.people import Tenant, fresh
 from tests.runner.installation import messages, new_project, wait_for_end, wait_for_line
 from tests.runner.processes import ON_A_SMALL_DISK, fill
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 SECRET = "correct-horse-battery"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.people import Tenant, fresh
 from tests.runner.installation import new_project, wait_for_end
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 
-@pytest.mark.parametrize("killed", ["alone", "with guard and leash"])
+@pytest.mark.parametrize("killed", ["alone", "with watchdog and leash"])
 def test_a_killed_runner_leaves_no_process_and_the_next_deploy_finishes_what_it_began(
     start_runner: StartRunner, ours: Tenant, cloud: Cloud, each_terraform: str, killed: str
 ) -> None:
@@ -22,8 +22,8 @@ def test_a_killed_runner_leaves_no_process_and_the_next_deploy_finishes_what_it_
     job = project.deploy()
     cloud.wait_for("create", "second")
     assert "terraform-provider-suite" in runner.programs()
-    guards, leashes = runner.guards(), runner.leashes()
-    runner.kill_with(*(guards if "guard" in killed else []), *(leashes if "leash" in killed else []))
+    watchdogs, leashes = runner.watchdogs(), runner.leashes()
+    runner.kill_with(*(watchdogs if "watchdog" in killed else []), *(leashes if "leash" in killed else []))
     runner.wait_until_nothing_runs(seconds=40)
     if "leash" not in killed:  # else nobody is left to do it before the next start
         wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")

@@ -8,10 +8,10 @@ import time
 from console.jobs.models import JobClaim
 from console.runners.models import Runner
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.people import Tenant, fresh
 from tests.runner.installation import messages, new_project, wait_for_end, wait_for_line
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 

@@ -9,10 +9,10 @@ from console.jobs.services import cancel_job
 from console.plans.models import PlanFile
 from console.vault import seal
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.people import Tenant
 from tests.runner.installation import Project, messages, new_project, revise, wait_for_end
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 
 
 def deployed(project: Project) -> Job:

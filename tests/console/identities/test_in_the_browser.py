@@ -69,16 +69,16 @@ def test_connect_an_account_test_it_and_choose_from_what_is_in_it(
         expect(page.get_by_text("No cloud account connected")).to_be_visible()
         page.get_by_role("link", name="Connect an account").first.click()
         page.get_by_role("link", name="AWS").click()
-        page.get_by_label("Name here").fill("Production <b>")
+        page.get_by_label("Display name").fill("Production <b>")
         page.get_by_label("Role ARN").fill("slipway")
         page.get_by_label("Region", exact=True).fill("eu-central-1")
-        page.get_by_role("button", name="Go on: what to run there").click()
+        page.get_by_role("button", name="Continue to setup").click()
         expect(page.get_by_role("alert").filter(has_text="the ARN of a role")).to_be_visible()
         expect(page.get_by_label("Role ARN")).to_be_focused()
         witness.forgive("400")
         picture(page, "connect")
         page.get_by_label("Role ARN").fill("arn:aws:iam::123456789012:role/slipway")
-        page.get_by_role("button", name="Go on: what to run there").click()
+        page.get_by_role("button", name="Continue to setup").click()
 
         # Step 2: what to run, filled in.
         expect(page.get_by_role("heading", name="Set up Production <b>")).to_be_visible()
@@ -119,7 +119,7 @@ def test_connect_an_account_test_it_and_choose_from_what_is_in_it(
         # A Spec takes it, and the form of a blueprint offers what was found.
         page.goto(f"{served}/ours/specs/network/settings/")
         page.get_by_label("Cloud identity").select_option(label="Production <b> · AWS 123456789012")
-        page.get_by_role("button", name="Save the settings").click()
+        page.get_by_role("button", name="Save settings").click()
         expect(page.get_by_text("Saved.")).to_be_visible()
         page.goto(f"{served}/ours/specs/new/?source=blueprint&name=aws-platform")
         page.get_by_label("Cloud identity").select_option(label="Production <b> · AWS 123456789012")

@@ -171,7 +171,7 @@ def test_a_session_that_no_token_tells_of_is_shown_as_the_runner_renews_it(
     console.new_runner(ours).take_and_start()
     Attempt.objects.filter(job=job).update(started_at=Now() - timedelta(minutes=50))
     shown = Browser(ours, ours.viewer).reads(f"jobs/{job.number}/header")
-    assert "credentials until" in shown
+    assert "credentials expire" in shown
     assert "renewed 3 times" in shown
 
 
@@ -180,13 +180,13 @@ def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: 
     job = ours.request()
     viewer = Browser(ours, ours.viewer)
     assert "acts as" in viewer.reads(f"jobs/{job.number}/")
-    assert "credentials until" not in viewer.reads(f"jobs/{job.number}/")
+    assert "credentials expire" not in viewer.reads(f"jobs/{job.number}/")
     runner = console.new_runner(ours)
     claim = runner.take_and_start()
     token_of(runner, claim)
     token_of(runner, claim)
     shown = viewer.reads(f"jobs/{job.number}/header")
-    assert "credentials until" in shown
+    assert "credentials expire" in shown
     assert "renewed 1 time" in shown
 
 

@@ -14,7 +14,7 @@ import yaml
 from console.identities.services import Allowed
 from console.identities.snippets import snippets_for
 from console.identities.snippets.aws import trust_policy
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from tests.console.identities.identities_made import AZURE, new_identity, use
 from tests.people import Tenant
 

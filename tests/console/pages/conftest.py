@@ -1,4 +1,4 @@
-"""Fixtures: one furnished organization for a whole file, whose tests leave nothing behind."""
+"""Fixtures: one sample organization for a whole file, whose tests leave nothing behind."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import pytest
 from django.db import connection
 
 from console.accounts.models import User
-from tests.console.pages.furnished import Furnished, furnish
+from tests.console.pages.sample_organization import Sample, create_sample
 from tests.console_app import Background, Console
 from tests.console_process import Programs, Server, database_url
 from tests.people import empty_database, make_tenant
 
 
 @pytest.fixture(scope="module")
-def made(ended_connections: None, background: Background, django_db_blocker: Any) -> Iterator[Furnished]:
+def made(ended_connections: None, background: Background, django_db_blocker: Any) -> Iterator[Sample]:
     with django_db_blocker.unblock():
-        yield furnish(Console(background), make_tenant("ours"))
+        yield create_sample(Console(background), make_tenant("ours"))
         empty_database()
         connection.close()
 
 
 @pytest.fixture(scope="module")
-def stranger(made: Furnished) -> User:
+def stranger(made: Sample) -> User:
     """The admin of another organization."""
     return make_tenant("theirs").admin
 
 
 @pytest.fixture(scope="module")
-def server(made: Furnished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(made: Sample, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A console in a process of its own, for a browser."""
     programs = Programs(tmp_path_factory.mktemp("console"), database_url())
     yield programs.server(SLIPWAY_INSECURE_COOKIES="1")
@@ -38,5 +38,5 @@ def server(made: Furnished, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture
-def db(made: Furnished) -> None:
+def db(made: Sample) -> None:
     """pytest-django makes a database only where a test asks for one by this name; ours lasts for a file."""

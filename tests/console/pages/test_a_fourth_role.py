@@ -13,7 +13,7 @@ from django.test import Client
 
 from console.accounts.models import Membership, User
 from console.accounts.rights import ROLES, VIEWING, Right
-from tests.console.pages.furnished import Furnished, actions_of, pages_of
+from tests.console.pages.sample_organization import Sample, actions_of, pages_of
 from tests.console.plans.review import Person, protect, refusal_in
 from tests.specs.editing import Browser
 
@@ -25,7 +25,7 @@ TEMPLATES = Path(__file__).parents[3] / "templates"
 
 
 @pytest.fixture
-def approver(made: Furnished, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+def approver(made: Sample, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
     """A member with a role that the table has from here on; nothing else knows of it."""
     monkeypatch.setitem(ROLES, "approver", VIEWING | {Right.APPROVE})
     with transaction.atomic():
@@ -53,14 +53,14 @@ def answer_to(client: Client, path: str, data: dict[str, Any] | None) -> Any:
     return answer
 
 
-def test_an_approver_opens_and_sends_what_a_viewer_may_and_approves(made: Furnished, approver: User) -> None:
+def test_an_approver_opens_and_sends_what_a_viewer_may_and_approves(made: Sample, approver: User) -> None:
     for page in [*pages_of(made), *actions_of(made)]:
         allowed = page.role in ("viewer", "person", "anyone", "own") or page.name in APPROVING
         status = answer_to(client_of(approver), page.path, page.data).status_code
         assert (status != 403) == allowed, (page, status)
 
 
-def test_an_approver_is_offered_exactly_what_they_may_send(made: Furnished, approver: User) -> None:
+def test_an_approver_is_offered_exactly_what_they_may_send(made: Sample, approver: User) -> None:
     client = client_of(approver)
     refused = [
         page.path
@@ -79,7 +79,7 @@ def test_an_approver_is_offered_exactly_what_they_may_send(made: Furnished, appr
     assert f'action="{plan}approve"' in answer_to(client, plan, None).content.decode()
 
 
-def test_an_approval_by_an_approver_lets_the_requester_apply(made: Furnished, approver: User) -> None:
+def test_an_approval_by_an_approver_lets_the_requester_apply(made: Sample, approver: User) -> None:
     person, requester = Person(approver), Person(made.tenant.operator)
     assert f"Can approve: ours-admin, ours-second-operator, {approver}." in requester.sees(made.plan)
     for page in ("", f"specs/{made.spec.slug}/"):
@@ -95,7 +95,7 @@ def test_an_approval_by_an_approver_lets_the_requester_apply(made: Furnished, ap
     assert "Review and apply" in Browser(made.tenant, made.tenant.operator).reads("")
 
 
-def test_the_api_asks_the_same_rights(made: Furnished, approver: User) -> None:
+def test_the_api_asks_the_same_rights(made: Sample, approver: User) -> None:
     api = Client(headers={"Authorization": f"Bearer {made.tenant.token_of(approver)}"})
     plan, spec = f"/api/plans/{made.plan.pk}", f"/api/specs/{made.spec.pk}"
     assert api.post(f"{plan}/approvals").status_code == 201
@@ -113,7 +113,7 @@ def test_the_api_asks_the_same_rights(made: Furnished, approver: User) -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), answer.json()
 
 
-def test_an_admin_gives_the_role_like_any_other(made: Furnished, approver: User) -> None:
+def test_an_admin_gives_the_role_like_any_other(made: Sample, approver: User) -> None:
     admin, other = client_of(made.tenant.admin), made.tenant.second_operator
     assert '<option value="approver">Approver</option>' in answer_to(
         admin, "/ours/settings/members/", None

@@ -9,7 +9,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
-from tests.console.pages.furnished import Furnished, pages_of
+from tests.console.pages.sample_organization import Sample, pages_of
 from tests.console_process import Server
 from tests.journeys.browser import NARROW, WIDE, Cookie, Witness, opened, running_browser, session_of
 
@@ -26,7 +26,7 @@ COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 
 
 @pytest.fixture(scope="module")
-def cookie(made: Furnished, server: Server) -> Cookie:
+def cookie(made: Sample, server: Server) -> Cookie:
     """The session of an admin."""
     return session_of(made.tenant.admin, server.url)
 
@@ -76,7 +76,7 @@ def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
 
 
 def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone(
-    browser: Browser, server: Server, made: Furnished, cookie: Cookie
+    browser: Browser, server: Server, made: Sample, cookie: Cookie
 ) -> None:
     context = opened(browser, cookie, reduced_motion="reduce")
     context.add_init_script(AXE_SCRIPT)
@@ -93,7 +93,7 @@ def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone
     context.close()
 
 
-def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Furnished) -> None:
+def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Sample) -> None:
     context = opened(browser)
     context.add_init_script(AXE_SCRIPT)
     context.add_init_script(MOVES)

@@ -16,6 +16,7 @@ from specs.models import Spec
 from tests.concurrency.threads import outcomes
 from tests.console.plans.review import write_state
 from tests.console_app import Console, code_of
+from tests.page_source import source_of
 from tests.people import Tenant
 from tests.plans_made import a_plan
 from tests.specs.editing import Browser
@@ -49,7 +50,10 @@ def test_nothing_more_is_done_with_it(console: Console, ours: Tenant) -> None:
     browser, api = Browser(ours, ours.operator), console.person(ours, "operator")
     for path in ("plan", "destroy/plan", f"plans/{plan.number}/apply", "variables/zones", "state/upload"):
         refused = browser.post(f"specs/{spec.slug}/{path}")
-        assert (refused.status_code, "was archived" in refused.content.decode()) == (409, True), path
+        assert (refused.status_code, "was archived" in source_of(refused)) == (
+            409,
+            True,
+        ), path
     asked = api.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
     assert (asked.status_code, code_of(asked)) == (409, "spec_archived")
     assert str(spec.pk) not in api.get("/api/specs?organization=ours").text
@@ -74,7 +78,10 @@ def test_what_has_resources_is_refused_with_the_remedy(ours: Tenant) -> None:
     admin = Browser(ours, ours.admin)
     assert "Destroy them first" in admin.reads("specs/network/archive")
     refused = admin.post("specs/network/archive", confirmation="network")
-    assert (refused.status_code, "Destroy them first" in refused.content.decode()) == (409, True)
+    assert (refused.status_code, "Destroy them first" in source_of(refused)) == (
+        409,
+        True,
+    )
     write_state(ours, ours.spec, serial=2)
     archived(ours)
 
@@ -88,7 +95,7 @@ def test_the_name_has_to_be_typed_exactly(ours: Tenant, typed: str) -> None:
 def test_a_spec_with_a_job_under_way_is_refused(ours: Tenant) -> None:
     ours.request()
     refused = Browser(ours, ours.admin).post("specs/network/archive", confirmation="network")
-    assert (refused.status_code, "held by PLAN #1" in refused.content.decode()) == (409, True)
+    assert (refused.status_code, "held by PLAN #1" in source_of(refused)) == (409, True)
 
 
 def test_archiving_and_planning_at_once_never_both_happen(ours: Tenant) -> None:

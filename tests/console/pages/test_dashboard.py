@@ -200,7 +200,7 @@ def test_more_of_everything_costs_no_more_statements(console: Console, ours: Ten
 def test_a_new_organization_is_told_what_to_do_next(ours: Tenant) -> None:
     shown = Browser(ours, ours.operator).reads("")
     assert "0 of 4 steps are done" in shown
-    assert "Make a Spec" in shown
+    assert "Create a Spec" in shown
     assert "Nothing is running." in shown
 
 

@@ -18,7 +18,7 @@ from console.state.services import import_state
 from specs.models import VariableSet
 from specs.sets import save_variable_set
 from specs.variables import empty
-from tests.console.pages.furnished import Furnished
+from tests.console.pages.sample_organization import Sample
 from tests.console.plans.review import revise, state
 from tests.console_app import Background, Console
 from tests.console_process import Server, database_url
@@ -45,7 +45,7 @@ class Young:
 
 
 @pytest.fixture(scope="module")
-def young(made: Furnished, background: Background) -> Young:
+def young(made: Sample, background: Background) -> Young:
     tenant = make_tenant("young")
     make_tenant("bare")
     cancelled = cancel_job(job=tenant.request(spec=tenant.new_spec("hasty")), requested_by=tenant.operator)
@@ -66,8 +66,8 @@ def young(made: Furnished, background: Background) -> Young:
 
 
 @pytest.fixture(scope="module")
-def stale(made: Furnished) -> Furnished:
-    """The furnished organization, whose Spec has changed since its plan; nothing is queued there."""
+def stale(made: Sample) -> Sample:
+    """The sample organization, whose Spec has changed since its plan; nothing is queued there."""
     cancel_job(job=made.queued, requested_by=made.tenant.operator)
     revise(made.spec, variables={"name": "quay"})
     made.tenant.admin.set_password(PASSWORD)
@@ -76,7 +76,7 @@ def stale(made: Furnished) -> Furnished:
 
 
 @pytest.fixture(scope="module")
-def sessions(stale: Furnished, young: Young, server: Server) -> dict[str, Cookie]:
+def sessions(stale: Sample, young: Young, server: Server) -> dict[str, Cookie]:
     """By name; all of them made before there is a browser."""
     nobody = User.objects.create_user("nobody", password=PASSWORD)
     for tenant in (stale.tenant, young.tenant):
@@ -99,37 +99,37 @@ def browser(sessions: dict[str, Cookie]) -> Iterator[Browser]:
 
 #: Where an organization has nothing, what its admin reads there, and the link or button to go on with.
 BARE = [
-    ("", "No Spec yet", "Make a Spec"),
+    ("", "No Spec yet", "Create a Spec"),
     ("", "No runner yet: jobs wait until one claims them.", "Add a runner"),
     ("start/", "Four steps to the first plan.", "Connect a runner"),
     ("search?q=", "Type a name or a number", ""),
-    ("search?q=zeppelin", "Nothing is called that", "All Specs"),
+    ("search?q=zeppelin", "No results", "All Specs"),
     ("specs/", "No Spec yet", "Choose a blueprint"),
     ("jobs/", "No job yet", "Spec"),
-    ("jobs/?status=FAILED", "No job is like that", "Show all jobs"),
+    ("jobs/?status=FAILED", "No jobs match these filters", "Show all jobs"),
     ("runners/", "No runner yet", "Add a runner"),
     ("identities/", "No cloud account connected", "Connect an account"),
     ("state/", "No state yet", ""),
-    ("audit/?action=nothing.like.that", "Nothing is like that", "Show everything"),
-    ("settings/members/", "None.", "Make an invitation"),
-    ("settings/tokens/", "You have no token here.", "Make the token"),
-    ("variable-sets/", "No set yet", "Make the set"),
-    ("blueprints/", "What a Spec can be built from", "New Spec from it"),
+    ("audit/?action=nothing.like.that", "No events match these filters", "Show everything"),
+    ("settings/members/", "None.", "Create invite link"),
+    ("settings/tokens/", "No tokens yet.", "Create token"),
+    ("variable-sets/", "No variable sets yet", "Create variable set"),
+    ("blueprints/", "What a Spec can be built from", "Use this blueprint"),
     ("specs/new/", "", "Demo"),
 ]
 
 #: The same where a Spec was made and never planned.
 YOUNG = [
-    ("", "Nothing: no plan to approve or apply, nothing about to expire.", "New Spec"),
+    ("", "Nothing needs your attention.", "New Spec"),
     ("", "Nothing is running.", "New Spec"),
-    ("specs/?q=zeppelin", "No Spec is like that", "Show all Specs"),
+    ("specs/?q=zeppelin", "No Specs match these filters", "Show all Specs"),
     ("specs/network/", "Never planned", "Plan"),
     ("specs/network/", "No job yet.", "Plan"),
     ("specs/network/plans/", "Never planned", "Plan"),
     ("specs/network/variables/", "None. Providers read things such as", ""),
-    ("specs/network/revisions/compare?from=1&to=1", "They are the same", "Revisions"),
-    ("specs/network/state/", "No state yet", "Upload as a new version"),
-    ("specs/same/plans/1/", "Nothing to do", "Apply, for the outputs only"),
+    ("specs/network/revisions/compare?from=1&to=1", "No differences", "Revisions"),
+    ("specs/network/state/", "No state yet", "Upload new version"),
+    ("specs/same/plans/1/", "Nothing to do", "Apply (outputs only)"),
     ("specs/same/plans/1/?q=zeppelin", "Nothing to do", ""),
     ("specs/same/state/1/", "This state has no resources.", ""),
     ("identities/account/", "Not tested as it is now.", "Test the connection"),
@@ -166,7 +166,7 @@ def test_a_job_without_a_line_and_a_set_without_a_variable_say_so(
     page.goto(f"{server.url}/young/jobs/{young.silent_job}/")
     reads(page, "This job wrote no log.", "Retry")
     page.goto(f"{server.url}/young/variable-sets/{young.variable_set.pk}/")
-    reads(page, "It has no variables yet.", "Add…")
+    reads(page, "No variables yet.", "Add…")
     assert witness.complaints == []
     context.close()
 
@@ -177,9 +177,11 @@ def test_who_belongs_to_no_organization_is_told_whom_to_ask(
     context = opened(browser, sessions["nobody"])
     page = context.new_page()
     page.goto(f"{server.url}/account/")
-    reads(page, "You belong to none. Ask an admin for an invitation.", "Change the password")
+    reads(
+        page, "You are not a member of any organization. Ask an admin for an invitation.", "Change password"
+    )
     page.goto(server.url)
-    reads(page, "a member of no organization. Ask an admin to add you to one.", "Go to the start")
+    reads(page, "a member of no organization. Ask an admin to add you to one.", "Back to home")
     context.close()
 
 
@@ -188,20 +190,25 @@ def test_who_belongs_to_no_organization_is_told_whom_to_ask(
 
 #: A form of an admin's, what is filled in, the button, and what then stands beside it.
 REFUSED: list[tuple[str, dict[str, str], str, str]] = [
-    ("ours/settings/", {"Name": " "}, "Save the name", "give the organization a name"),
-    ("ours/settings/tokens/", {"What it is for": " "}, "Make the token", "Say what the token is for"),
-    ("ours/variable-sets/", {"Make a set named": "network"}, "Make the set", "choose another name"),
+    ("ours/settings/", {"Name": " "}, "Save name", "give the organization a name"),
+    ("ours/settings/tokens/", {"Name": " "}, "Create token", "Say what the token is for"),
+    (
+        "ours/variable-sets/",
+        {"New variable set name": "network"},
+        "Create variable set",
+        "choose another name",
+    ),
     (
         "ours/blueprints/",
         {"Name": "No Name", "Address": "https://git.example/x.git"},
-        "Add to the catalogue",
+        "Add blueprint",
         "The name has letters, digits and hyphens only.",
     ),
-    ("ours/state/backend", {"Settings": "nothing"}, "Keep state there", "Line 1: expected name = value"),
+    ("ours/state/backend", {"Settings": "nothing"}, "Save backend", "Line 1: expected name = value"),
     (
         "ours/specs/network/state/backend",
         {"Settings": "nothing"},
-        "Keep state there",
+        "Save backend",
         "Line 1: expected name = value",
     ),
     ("ours/specs/network/destroy", {"Type network to confirm": "Network"}, "Destroy", "type it exactly"),
@@ -211,30 +218,30 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
         "Roll back to serial 1",
         "Nothing was done",
     ),
-    ("ours/specs/network/settings/", {"Terraform version": "new"}, "Save the settings", "Write 1.9.8"),
+    ("ours/specs/network/settings/", {"Terraform version": "new"}, "Save settings", "Write 1.9.8"),
     (
         "ours/specs/network/variables/delay",
         {"Value number": "long"},
-        "Save as a new revision",
+        "Save as new revision",
         "'long' is not a number",
     ),
     (
         "ours/specs/network/add-variable",
         {"Name": "1x", "Value": "long"},
-        "Save as a new revision",
+        "Save as new revision",
         "'1x' is not a name",
     ),
     (
         "ours/identities/connect/?provider=aws",
-        {"Name here": "x", "Role ARN": "slipway", "Region": "eu-central-1"},
-        "Go on: what to run there",
+        {"Display name": "x", "Role ARN": "slipway", "Region": "eu-central-1"},
+        "Continue to setup",
         "the ARN of a role",
     ),
-    ("ours/identities/production/change/", {"Name here": " "}, "Save", "between 1 and 100 characters"),
+    ("ours/identities/production/change/", {"Display name": " "}, "Save", "between 1 and 100 characters"),
     (
         "ours/identities/production/delete",
         {"Type network to confirm": "x"},
-        "Delete the identity",
+        "Delete identity",
         "Nothing was done",
     ),
     (
@@ -251,8 +258,12 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
     ),
     (
         "account/",
-        {"Now": "not it", "New": "a long pass phrase", "New, again": "a long pass phrase"},
-        "Change the password",
+        {
+            "Current password": "not it",
+            "New password": "a long pass phrase",
+            "Confirm new password": "a long pass phrase",
+        },
+        "Change password",
         "That is not your password. Nothing was changed.",
     ),
 ]
@@ -285,20 +296,20 @@ def test_a_file_that_is_no_state_is_refused_and_one_that_is_becomes_a_version(
     page.get_by_label("State file", exact=True).set_input_files(
         {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"not a state"}
     )
-    page.get_by_role("button", name="Upload as a new version").click()
+    page.get_by_role("button", name="Upload new version").click()
     expect(page.get_by_role("alert").filter(has_text="is not Terraform state")).to_be_visible()
     witness.forgive("400 (Bad Request)")
     page.get_by_label("State file", exact=True).set_input_files(
         {"name": "terraform.tfstate", "mimeType": "application/json", "buffer": state("one", serial=7)}
     )
-    page.get_by_role("button", name="Upload as a new version").click()
+    page.get_by_role("button", name="Upload new version").click()
     expect(page.get_by_role("heading", name="Serial 7 of network")).to_be_visible()
     assert witness.complaints == []
     context.close()
 
 
 def test_a_stale_plan_says_what_changed_and_is_planned_again_and_only_once(
-    browser: Browser, server: Server, sessions: dict[str, Cookie], stale: Furnished
+    browser: Browser, server: Server, sessions: dict[str, Cookie], stale: Sample
 ) -> None:
     context = opened(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
@@ -310,13 +321,13 @@ def test_a_stale_plan_says_what_changed_and_is_planned_again_and_only_once(
     reads(page, 'variable "name" changed', "Plan again")
     expect(page.get_by_role("button", name=re.compile("^Apply"))).to_have_count(0)
     page.get_by_role("button", name="Plan again").click()
-    expect(page.get_by_role("heading", name=re.compile("^PLAN #"))).to_be_visible()
-    reads(page, "Why it waits.", "Cancel")
+    expect(page.get_by_role("heading", name=re.compile("^Plan #"))).to_be_visible()
+    reads(page, "Waiting:", "Cancel")
     behind.get_by_role("button", name="Plan", exact=True).click()
-    refusal = behind.get_by_role("alert").filter(has_text="Open that job")
+    refusal = behind.get_by_role("alert").filter(has_text="View that job")
     expect(refusal).to_be_visible()
     witness.forgive("409 (Conflict)")
-    refusal.get_by_role("link", name="Open that job").click()
+    refusal.get_by_role("link", name="View that job").click()
     expect(behind).to_have_url(page.url)
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#job-header")).to_have_attribute("data-status", "CANCELLED")
@@ -335,14 +346,14 @@ def test_a_runner_that_is_refused_shows_why_where_it_is_waited_for(
     context = opened(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
     page.goto(f"{server.url}/ours/runners/add/")
-    page.get_by_role("button", name="Make a registration token").click()
+    page.get_by_role("button", name="Create registration token").click()
     token = re.search(r"slt_\S+", page.locator("[data-way=shell] pre").inner_text())
     assert token
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     body = {"token": token.group(), "name": "network", "facts": asdict(facts())}
     answer = Console(background).anybody().post("/api/runners/register", json=body)
     assert answer.status_code == 409, "there is one of that name"
-    expect(page.get_by_role("alert").filter(has_text="It was refused:")).to_contain_text("network")
+    expect(page.get_by_role("alert").filter(has_text="Registration refused:")).to_contain_text("network")
     assert witness.complaints == []
     context.close()
 
@@ -356,7 +367,7 @@ def test_a_viewer_is_told_what_the_role_does_not_allow(
         answer = page.goto(f"{server.url}/ours/{path}")
         assert answer is not None
         assert answer.status == 403
-        reads(page, "yours is viewer. Ask an admin of the organization.", "Go to the start")
+        reads(page, "yours is viewer. Ask an admin of the organization.", "Back to home")
     context.close()
 
 
@@ -369,7 +380,7 @@ def test_a_failure_of_ours_has_an_id_that_is_in_the_log(
         other.execute("ALTER TABLE accounts_savedfilter RENAME TO accounts_gone")
         try:
             page.goto(f"{server.url}/ours/jobs/")
-            reads(page, "In the log as", "Go to the start")
+            reads(page, "Error ID", "Back to home")
         finally:
             other.execute("ALTER TABLE accounts_gone RENAME TO accounts_savedfilter")
     error_id = page.locator("main code").inner_text()
@@ -402,18 +413,18 @@ def test_small_things_are_done_and_undone(
 def drains_and_takes_jobs_again(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_label("Name").fill("Ours and more")
-    page.get_by_role("button", name="Save the name").click()
+    page.get_by_role("button", name="Save name").click()
     page.get_by_role("button", name="Stop taking jobs of Ours and more").click()
-    reads(page, "Draining", "Take jobs again")
-    page.get_by_role("button", name="Take jobs again").click()
-    reads(page, "Taking jobs", "Stop taking jobs of Ours and more")
+    reads(page, "Draining", "Resume")
+    page.get_by_role("button", name="Resume").click()
+    reads(page, "Accepting jobs", "Stop taking jobs of Ours and more")
 
 
 def keeps_a_filter_and_lets_it_go(page: Page, address: str) -> None:
     page.goto(address)
-    kept = page.get_by_role("navigation", name="Kept filters")
-    page.get_by_text("keep this one…").click()
-    page.get_by_label("Name of the filter").fill("only plans")
+    kept = page.get_by_role("navigation", name="Saved filters")
+    page.get_by_text("Save filter…").click()
+    page.get_by_label("Filter name").fill("only plans")
     page.get_by_role("button", name="Keep", exact=True).click()
     expect(kept.get_by_role("link", name="only plans")).to_be_visible()
     kept.get_by_role("button", name=re.compile("only plans")).click()
@@ -423,7 +434,7 @@ def keeps_a_filter_and_lets_it_go(page: Page, address: str) -> None:
 def withdraws_an_invitation(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("button", name="Withdraw the invitation for network").click()
-    reads(page, "None.", "Make an invitation")
+    reads(page, "None.", "Create invite link")
 
 
 def removes_a_blueprint(page: Page, address: str) -> None:
@@ -437,7 +448,7 @@ def drains_a_runner(page: Page, address: str) -> None:
     row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="network", exact=True))
     row.get_by_role("button", name="Drain network", exact=True).click()
     expect(row).to_contain_text("draining")
-    row.get_by_role("button", name="Take jobs again on network", exact=True).click()
+    row.get_by_role("button", name="Resume on network", exact=True).click()
     expect(row.get_by_role("button", name="Drain network", exact=True)).to_be_visible()
     expect(row).not_to_contain_text("draining")
 
@@ -454,15 +465,19 @@ def deletes_an_identity(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_label("Type network to confirm").fill("network")
-    page.get_by_role("dialog").get_by_role("button", name="Delete the identity").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete identity").click()
     reads(page, "No cloud account connected", "Connect an account")
 
 
 def changes_the_password_and_ends_every_session(page: Page, address: str) -> None:
     page.goto(address)
-    for label, text in (("Now", PASSWORD), ("New", f"{PASSWORD}, new"), ("New, again", f"{PASSWORD}, new")):
+    for label, text in (
+        ("Current password", PASSWORD),
+        ("New password", f"{PASSWORD}, new"),
+        ("Confirm new password", f"{PASSWORD}, new"),
+    ):
         page.get_by_label(label, exact=True).fill(text)
-    page.get_by_role("button", name="Change the password").click()
+    page.get_by_role("button", name="Change password").click()
     reads(page, "Your password is changed.", "")
     page.get_by_role("button", name="Sign out everywhere").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -483,13 +498,13 @@ def test_a_button_says_when_the_console_does_not_answer(
         expect(tab.get_by_text("live", exact=True)).to_be_visible()
     server.kill()
     page.get_by_role("button", name="Retry").click()
-    unreached = "The console cannot be reached, so nothing was asked of it."
+    unreached = "Cannot reach the console. Nothing was sent."
     expect(page.locator("#job-refusal").get_by_role("alert")).to_contain_text(unreached)
-    expect(page.get_by_text("The connection to the console is cut.")).to_be_visible()
+    expect(page.get_by_text("Connection lost.")).to_be_visible()
     listing.get_by_role("link", name="hasty", exact=True).click()
     expect(listing.locator("main").get_by_role("alert")).to_contain_text(unreached)
     server.start()
-    expect(page.get_by_text("the page is current again")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Reconnected.")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Retry").click()
     expect(page.locator("#job-header")).to_have_attribute("data-status", "QUEUED")
     listing.get_by_role("link", name="hasty", exact=True).click()

@@ -16,10 +16,11 @@ from console.pages.selectors import specs as spec_list
 from console.runners.models import RegistrationToken, Runner
 from runner.protocol import to_wire
 from specs.models import Spec
-from tests.console.pages.furnished import furnish, pages_of
+from tests.console.pages.sample_organization import create_sample, pages_of
 from tests.console.pages.test_roles import client_of
 from tests.console.plans.review import write_state
 from tests.console_app import Console
+from tests.page_source import source_of
 from tests.people import Tenant, facts
 from tests.plans_made import a_plan
 from tests.specs.editing import Browser
@@ -56,7 +57,7 @@ def test_specs_are_filtered_by_what_the_address_says(ours: Tenant) -> None:
     assert names_in(browser.reads("specs/", q="SHOP")) == ["shop", "shopping"]
     assert names_in(browser.reads("specs/", environment="production")) == ["bank"]
     assert names_in(browser.reads("specs/", standing="deployed")) == []
-    assert "No Spec is like that" in browser.reads("specs/", q="nothing")
+    assert "No Specs match these filters" in browser.reads("specs/", q="nothing")
     assert len(names_in(browser.reads("specs/", standing="never"))) == 3
 
 
@@ -167,7 +168,7 @@ def test_a_rare_job_is_looked_for_a_stretch_at_a_time(
     shown = browser.reads("jobs/", status="SUCCESS")
     assert "The jobs down to #4 were looked through" in shown
     query = more_in(shown)
-    assert "Look further back than #2" in browser.reads(f"jobs/?{query}")
+    assert "Search before #2" in browser.reads(f"jobs/?{query}")
     assert "#1</span>" in browser.reads("jobs/?status=SUCCESS&before=2")
     assert jobs_shown(browser, status="QUEUED") == [5, 4, 3, 2]
 
@@ -193,8 +194,8 @@ def test_search_finds_specs_by_name_and_jobs_by_number(
     found = browser.reads("search", q="NETW")
     assert names_in(found) == ["network", "PLAN"]
     assert "/ours/jobs/1/" in browser.reads("search", q="#1")
-    assert "Nothing is called that" in browser.reads("search", q="theirs")
-    assert "Nothing is called that" in browser.reads("search", q="#4711")
+    assert "No results" in browser.reads("search", q="theirs")
+    assert "No results" in browser.reads("search", q="#4711")
     assert "Type a name or a number" in browser.reads("search")
 
 
@@ -213,7 +214,7 @@ def test_the_runners_page_counts_slots_and_jobs(console: Console, ours: Tenant) 
 
 def registration(ours: Tenant) -> tuple[str, str]:
     """The token that the page shows once, and the address that waits for whoever comes with it."""
-    shown = Browser(ours, ours.admin, scripts=False).post("runners/add/", pool="default").content.decode()
+    shown = source_of(Browser(ours, ours.admin, scripts=False).post("runners/add/", pool="default"))
     token = re.findall(r"slt_[A-Za-z0-9_-]{20,}", shown)[0]
     return token, f"runners/add/{RegistrationToken.objects.latest('pk').pk}/"
 
@@ -242,14 +243,14 @@ def test_a_runner_that_is_refused_is_told_about(console: Console, ours: Tenant) 
     body = {"token": token, "name": "taken", "facts": to_wire(facts())}
     assert console.anybody().post("/api/runners/register", json=body).status_code == 409
     shown = Browser(ours, ours.admin).reads(waiting)
-    assert "It was refused: A runner named taken is online." in shown
+    assert "Registration refused: A runner named taken is online." in shown
     assert shown.count("is-success") == 1
 
 
 def test_a_pool_is_made_with_its_first_runner(ours: Tenant) -> None:
     browser = Browser(ours, ours.admin)
     assert browser.post("runners/add/", new_pool="Not A Name").status_code == 400
-    assert "pool <code>eu-west</code>" in browser.post("runners/add/", new_pool="eu-west").content.decode()
+    assert "pool <code>eu-west</code>" in source_of(browser.post("runners/add/", new_pool="eu-west"))
 
 
 #: A tag, an attribute's end, a script, and letters that turn what follows around.
@@ -257,14 +258,14 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202egnp.ex
 
 
 def test_a_hostile_name_is_text_on_every_page(console: Console, ours: Tenant) -> None:
-    made = furnish(console, ours, name=HOSTILE)
+    made = create_sample(console, ours, name=HOSTILE)
     client = client_of(ours.admin)
     shown_on = 0
     for page in pages_of(made):
         answer = client.get(page.path)
         if answer.streaming or not answer["Content-Type"].startswith("text/html"):
             continue
-        text = answer.content.decode()
+        text = source_of(answer)
         assert "<img src=x" not in text, page
         assert "<script>alert" not in text, page
         assert "49" not in text.partition("gnp.exe")[2][:3], page
@@ -280,7 +281,7 @@ def test_an_error_page_has_an_id_that_is_in_the_log(
     def break_down(*_: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("console.pages.dashboard.guide_of", break_down)
+    monkeypatch.setattr("console.pages.start.guide_of", break_down)
     client = client_of(ours.viewer)
     client.raise_request_exception = False
     for path, status, title in (
@@ -290,9 +291,9 @@ def test_an_error_page_has_an_id_that_is_in_the_log(
         ("/ours/start/", 500, "Internal error"),
     ):
         answer = client.get(path)
-        shown = answer.content.decode()
+        shown = source_of(answer)
         assert (answer.status_code, title in shown) == (status, True)
-        found = re.search(r"In the log as <code>([0-9a-f-]{36})</code>", shown)
+        found = re.search(r"Error ID <code>([0-9a-f-]{36})</code>", shown)
         assert found, path
         assert found.group(1) in caplog.text
         assert "out of order" not in shown
@@ -305,6 +306,6 @@ def test_too_many_wrong_passwords_are_a_page_with_an_id_too(
     for _ in range(5):
         answer = client.post("/sign-in", {"username": "nobody", "password": "wrong"})
     assert answer.status_code == 429
-    found = re.search(r"In the log as <code>([0-9a-f-]{36})</code>", answer.content.decode())
+    found = re.search(r"Error ID <code>([0-9a-f-]{36})</code>", source_of(answer))
     assert found
     assert found.group(1) in caplog.text

@@ -17,6 +17,7 @@ from console.audit.models import AuditEvent
 from console.errors import Conflict
 from tests.concurrency.threads import outcomes
 from tests.console_app import Console
+from tests.page_source import source_of
 from tests.people import Tenant
 from tests.specs.editing import Browser
 
@@ -36,7 +37,7 @@ def link_in(shown: str) -> str:
 def invited(ours: Tenant, role: str = "operator") -> str:
     answer = Browser(ours, ours.admin).post("settings/members/", role=role, note="the new one")
     assert answer.status_code == 200
-    return link_in(answer.content.decode())
+    return link_in(source_of(answer))
 
 
 def membership(tenant: Tenant, person: User) -> Membership:
@@ -46,7 +47,7 @@ def membership(tenant: Tenant, person: User) -> Membership:
 def test_an_invited_person_makes_an_account_and_joins_once(ours: Tenant) -> None:
     link = invited(ours)
     client = anybody()
-    assert "invites you as operator" in client.get(link).content.decode()
+    assert "invites you as operator" in source_of(client.get(link))
     joined = client.post(link, {"username": "newcomer", "password": PASSWORD})
     assert joined["Location"] == "/ours/"
     assert client.get("/ours/specs/").status_code == 200
@@ -68,7 +69,7 @@ def test_a_bad_name_or_password_is_refused_and_the_link_stays_good(
     link = invited(ours)
     refused = anybody().post(link, fields)
     assert refused.status_code == 400
-    assert words in refused.content.decode()
+    assert words in source_of(refused)
     assert anybody().get(link).status_code == 200
 
 
@@ -76,12 +77,12 @@ def test_somebody_with_an_account_joins_with_it(ours: Tenant, theirs: Tenant) ->
     client = anybody()
     client.force_login(theirs.viewer, backend="django.contrib.auth.backends.ModelBackend")
     link = invited(ours, "viewer")
-    assert "Join as theirs-viewer" in client.get(link).content.decode()
+    assert "Join as theirs-viewer" in source_of(client.get(link))
     assert client.post(link).status_code == 302
     assert membership(ours, theirs.viewer).role == "viewer"
     again = client.post(invited(ours))
     assert again.status_code == 409
-    assert "belongs to Ours already" in again.content.decode()
+    assert "belongs to Ours already" in source_of(again)
 
 
 def test_an_invitation_that_is_withdrawn_or_old_is_not_there(ours: Tenant) -> None:
@@ -107,7 +108,7 @@ def test_the_last_admin_stays_whatever_is_asked(ours: Tenant) -> None:
     for path, fields in ((f"{admin.pk}/role", {"role": "viewer"}), (f"{admin.pk}/remove", {})):
         refused = browser.post(f"settings/members/{path}", fields)
         assert refused.status_code == 409
-        assert "the only admin of Ours" in refused.content.decode()
+        assert "the only admin of Ours" in source_of(refused)
     assert membership(ours, ours.admin).role == "admin"
 
 
@@ -140,7 +141,7 @@ def test_anybody_may_leave(ours: Tenant) -> None:
 
 def test_a_token_is_shown_once_works_and_is_revoked(ours: Tenant, console: Console) -> None:
     browser = Browser(ours, ours.viewer)
-    made = browser.post("settings/tokens/", name="laptop", days="30").content.decode()
+    made = source_of(browser.post("settings/tokens/", name="laptop", days="30"))
     text = re.findall(r"slu_[A-Za-z0-9_-]+", made)[0]
     assert text not in browser.reads("settings/tokens/")
     api = console.with_authorization(f"Bearer {text}")
@@ -170,7 +171,7 @@ def test_an_admin_sees_and_revokes_everybodys_tokens(ours: Tenant) -> None:
 def test_draining_is_switched_on_its_page_and_shown_on_the_dashboard(ours: Tenant) -> None:
     admin = Browser(ours, ours.admin)
     admin.post("settings/drain", draining="1")
-    assert "Take jobs again" in admin.reads("settings/")
+    assert "Resume" in admin.reads("settings/")
     assert "is draining since" in Browser(ours, ours.viewer).reads("")
     refused = Browser(ours, ours.operator).post(f"specs/{ours.spec.slug}/plan")
     assert refused.status_code == 503
@@ -181,7 +182,7 @@ def test_draining_is_switched_on_its_page_and_shown_on_the_dashboard(ours: Tenan
 def test_staff_drain_the_installation(ours: Tenant) -> None:
     User.objects.filter(pk=ours.admin.pk).update(is_staff=True)
     browser = Browser(ours, User.objects.get(pk=ours.admin.pk))
-    assert "The whole installation" in browser.reads("settings/")
+    assert "Installation" in browser.reads("settings/")
     browser.post("settings/drain/installation", draining="1")
     assert Installation.objects.get().draining_since is not None
 
@@ -208,7 +209,7 @@ def test_a_new_password_ends_every_other_session(ours: Tenant) -> None:
     here, elsewhere = session_of(person), session_of(person)
     new = "quite another pass phrase"
     wrong = posted(here, "/account/password", current="wrong", new=new, again=new)
-    assert (wrong.status_code, "not your password" in wrong.content.decode()) == (400, True)
+    assert (wrong.status_code, "not your password" in source_of(wrong)) == (400, True)
     assert posted(here, "/account/password", current=PASSWORD, new=new, again="typo").status_code == 400
     assert posted(here, "/account/password", current=PASSWORD, new="short", again="short").status_code == 400
     assert posted(here, "/account/password", current=PASSWORD, new=new, again=new).status_code == 302
@@ -231,6 +232,6 @@ def test_the_colours_are_chosen_without_scripts_too(ours: Tenant) -> None:
     client.force_login(ours.viewer, backend="django.contrib.auth.backends.ModelBackend")
     chosen = posted(client, "/account/theme", theme="dark", next="https://elsewhere.example/")
     assert chosen["Location"] == "/account/", "no way out of here"
-    assert 'data-theme="dark"' in client.get("/account/").content.decode()
+    assert 'data-theme="dark"' in source_of(client.get("/account/"))
     posted(client, "/account/theme", theme="")
-    assert "data-theme" not in client.get("/account/").content.decode().split("<head>")[0]
+    assert "data-theme" not in source_of(client.get("/account/")).split("<head>")[0]

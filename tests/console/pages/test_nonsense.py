@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from django.http import QueryDict
 
-from tests.console.pages.furnished import Page, actions_of, furnish, pages_of
+from tests.console.pages.sample_organization import Page, actions_of, create_sample, pages_of
 from tests.console.pages.test_roles import asked, client_of
 from tests.console_app import Console
 from tests.people import Tenant
@@ -43,7 +43,7 @@ def test_nonsense_in_an_address(
     console: Console, ours: Tenant, names_read: Callable[[Callable[[], Any]], list[str]]
 ) -> None:
     client, tried, failed = client_of(ours.admin), 0, []
-    for page in pages_of(furnish(console, ours)):
+    for page in pages_of(create_sample(console, ours)):
         for name in names_read(partial(client.get, page.path)):
             for value in NONSENSE:
                 tried += 1
@@ -57,7 +57,7 @@ def test_nonsense_in_a_form(
     console: Console, ours: Tenant, names_read: Callable[[Callable[[], Any]], list[str]]
 ) -> None:
     tried, failed = 0, []
-    for form in actions_of(furnish(console, ours)):
+    for form in actions_of(create_sample(console, ours)):
         client = client_of(ours.admin)  # Another one for each, since one of the forms signs out.
         for name in names_read(partial(asked, client, form)):
             for value in NONSENSE:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver
 
 from console.accounts.models import User
-from tests.console.pages.furnished import Furnished, Page, actions_of, pages_of
+from tests.console.pages.sample_organization import Page, Sample, actions_of, pages_of
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -56,7 +56,9 @@ def at_least(role: str, needed: str) -> bool:
     return ORDER.index(role) >= ORDER.index(needed)
 
 
-def test_each_role_opens_exactly_the_pages_it_may_and_is_offered_what_it_may(made: Furnished) -> None:
+def test_each_role_opens_exactly_the_pages_it_may_and_is_offered_what_it_may(
+    made: Sample,
+) -> None:
     actions = {page.path: page.role for page in actions_of(made)}
     for role in ORDER:
         client = client_of(getattr(made.tenant, role))
@@ -69,7 +71,7 @@ def test_each_role_opens_exactly_the_pages_it_may_and_is_offered_what_it_may(mad
             assert offered == [], (role, page)
 
 
-def test_each_role_sends_exactly_the_forms_it_may(made: Furnished) -> None:
+def test_each_role_sends_exactly_the_forms_it_may(made: Sample) -> None:
     for role in ORDER:
         for page in actions_of(made):
             status = asked(client_of(getattr(made.tenant, role)), page).status_code
@@ -79,7 +81,7 @@ def test_each_role_sends_exactly_the_forms_it_may(made: Furnished) -> None:
                 assert (status in LET_IN) if may(role, page) else (status == 403), (role, page, status)
 
 
-def test_a_stranger_finds_nothing_and_changes_nothing(made: Furnished, stranger: User) -> None:
+def test_a_stranger_finds_nothing_and_changes_nothing(made: Sample, stranger: User) -> None:
     client = client_of(stranger)
     for page in [*pages_of(made), *actions_of(made)]:
         if page.role in ("person", "anyone"):
@@ -87,7 +89,7 @@ def test_a_stranger_finds_nothing_and_changes_nothing(made: Furnished, stranger:
         assert asked(client, page).status_code == 404, page
 
 
-def test_nobody_is_asked_to_sign_in(made: Furnished) -> None:
+def test_nobody_is_asked_to_sign_in(made: Sample) -> None:
     client = client_of(None)
     for page in [*pages_of(made), *actions_of(made)]:
         answer = asked(client, page)
@@ -96,7 +98,7 @@ def test_nobody_is_asked_to_sign_in(made: Furnished) -> None:
             assert answer["Location"].startswith("/sign-in?next="), page
 
 
-def test_staff_of_the_installation_may_drain_it(made: Furnished) -> None:
+def test_staff_of_the_installation_may_drain_it(made: Sample) -> None:
     drain = next(page for page in actions_of(made) if page.role == "staff")
     with transaction.atomic():
         User.objects.filter(pk=made.tenant.viewer.pk).update(is_staff=True)
@@ -104,7 +106,7 @@ def test_staff_of_the_installation_may_drain_it(made: Furnished) -> None:
         transaction.set_rollback(True)
 
 
-def test_no_address_is_forgotten(made: Furnished) -> None:
+def test_no_address_is_forgotten(made: Sample) -> None:
     tried = {page.name for page in [*pages_of(made), *actions_of(made)]}
     patterns = get_resolver("console.pages.urls").url_patterns
     names = {str(pattern.name) for pattern in patterns if isinstance(pattern, URLPattern)}

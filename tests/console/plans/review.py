@@ -17,6 +17,7 @@ from console.state.services import import_state
 from specs.models import Revision, Spec
 from specs.selectors import current_revision
 from tests.console_app import Console
+from tests.page_source import source_of
 from tests.people import Tenant
 
 #: What Django's test client returns has no public name.
@@ -113,12 +114,12 @@ class Person:
     def reads(self, page: str, spec: Spec, *more: Any) -> str:
         answer = self._client.get(address(page, spec, *more))
         assert answer.status_code == 200, answer.content
-        return answer.content.decode()
+        return source_of(answer)
 
     def reads_list(self, spec: Spec) -> str:
         answer = self._client.get(reverse("specs", args=[spec.organization.slug]))
         assert answer.status_code == 200, answer.content
-        return answer.content.decode()
+        return source_of(answer)
 
     def presses(self, form: str, spec: Spec, *more: Any, **fields: str) -> Answer:
         return self._client.post(address(form, spec, *more), fields)
@@ -126,12 +127,12 @@ class Person:
     def reads_job(self, job: Job) -> str:
         answer = self._client.get(reverse("job", args=[job.organization.slug, job.number]))
         assert answer.status_code == 200, answer.content
-        return answer.content.decode()
+        return source_of(answer)
 
     def reads_part(self, page: str, job: Job) -> str:
         answer = self._client.get(reverse(page, args=[job.organization.slug, job.number]))
         assert answer.status_code == 200, answer.content
-        return answer.content.decode()
+        return source_of(answer)
 
     def status_of(self, page: str, job: Job) -> int:
         return int(self._client.get(reverse(page, args=[job.organization.slug, job.number])).status_code)
@@ -152,6 +153,6 @@ def address(page: str, spec: Spec, *more: Any) -> str:
 
 def refusal_in(answer: Answer) -> str:
     """The sentence beside the button."""
-    text = answer.content.decode()
+    text = source_of(answer)
     assert 'class="refusal"' in text, text
     return html.unescape(text)

@@ -54,7 +54,7 @@ def test_a_plan_without_changes_is_not_applied(console: Console, ours: Tenant) -
 def test_a_plan_that_needs_approvals_waits_and_says_so(console: Console, ours: Tenant) -> None:
     plan = a_plan(console, ours, spec=protect(ours.spec))
     assert why_not(plan) == "system: gate_closed"
-    assert "applies by itself, but this plan waits." in Person(ours.operator).sees(plan)
+    assert "auto-applies, but this plan is waiting." in Person(ours.operator).sees(plan)
 
 
 def test_a_guarded_plan_waits_for_a_person(console: Console, ours: Tenant) -> None:

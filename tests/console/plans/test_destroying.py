@@ -62,7 +62,7 @@ def test_of_a_state_that_is_kept_elsewhere_the_dialog_says_what_is_known(
     assert 'Plan <span class="mono">#1</span>, applied' in dialog
     assert "<strong>2 resources</strong>" in dialog
     assert "<li>module.m.terraform_data.one</li><li>terraform_data.network[0]</li>" in dialog
-    assert "Destroy what is there" in dialog
+    assert "Destroy all resources" in dialog
     assert "hunter2" not in dialog
     assert person.presses("spec-destroy", ours.spec, confirmation=ours.spec.name).status_code < 400
     runner.succeed(runner.take_and_start())
@@ -105,7 +105,7 @@ def test_a_protected_spec_is_not_destroyed_without_a_reviewed_plan(console: Cons
     refused = person.presses("spec-destroy", spec, confirmation=spec.name)
     assert "network is protected" in refusal_in(refused)
     dialog = person.reads("spec-destroy", spec)
-    assert "Plan the destroy" in dialog
+    assert "Plan destroy" in dialog
     assert "confirmation" not in dialog
 
 

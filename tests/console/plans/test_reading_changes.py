@@ -18,8 +18,8 @@ from console.plans.changes import (
     resource_changes,
     summarize,
 )
-from runner.plan_json import mask
 from runner.protocol import MASK, MASK_CHANGED
+from runner.terraform.plan_masking import mask
 from tests.console.plans.review import resource
 from tests.runner.terraforms import terraform_on_path
 

@@ -83,7 +83,7 @@ def test_what_goes_beyond_the_review_becomes_a_plan_to_review_and_then_to_apply(
     job, plan = Job.objects.get(pk=claim.job_id), Plan.objects.get(number=2)
     person = Person(ours.operator)
     page = job_page(person, job)
-    assert "It ended as a plan to review." in page
+    assert "Review the new plan." in page
     assert "Review plan #2" in page
     assert "create terraform_data.new" in person.sees(fresh_plan(plan))
     assert not ours.spec.outputs.exists()

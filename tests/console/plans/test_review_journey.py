@@ -61,8 +61,8 @@ def plans_and_finds_that_it_cannot_apply(page: Page) -> None:
     page.get_by_role("link", name="Review plan #2").click(timeout=JOB_MS)
     expect(page.get_by_text("2 resources will be DESTROYED.")).to_be_visible()
     expect(page.get_by_text("It destroys or replaces 2 of 3 resources")).to_be_visible()
-    expect(page.get_by_text("Waits for approval")).to_be_visible()
-    expect(page.get_by_text("You asked for this plan, so somebody else has to approve it.")).to_be_visible()
+    expect(page.get_by_text("Waiting for approval")).to_be_visible()
+    expect(page.get_by_text("You requested this plan, so somebody else has to approve it.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve this plan")).to_be_hidden()
     expect(page.get_by_role("button", name="Apply")).to_be_hidden()
 
@@ -84,7 +84,7 @@ def confirms_by_name(page: Page) -> None:
     expect(dialog.get_by_role("alert")).to_contain_text("Nothing was done; type 'shop' to confirm.")
     dialog.get_by_label("Type shop to confirm").fill("shop")
     dialog.get_by_role("button", name="Apply 2 changes").click()
-    expect(page.get_by_role("heading", name="DEPLOY #4 of shop")).to_be_visible()
+    expect(page.get_by_role("heading", name="Apply #4 of shop")).to_be_visible()
 
 
 def is_sent_to_plan_the_destroy(page: Page) -> None:
@@ -92,7 +92,7 @@ def is_sent_to_plan_the_destroy(page: Page) -> None:
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("terraform_data.server[0]")
     expect(dialog).to_contain_text("shop is protected.")
-    dialog.get_by_role("button", name="Plan the destroy").click()
+    dialog.get_by_role("button", name="Plan destroy").click()
     page.get_by_role("link", name="Review plan #3").click(timeout=JOB_MS)
     expect(page.get_by_role("heading", name="Plan #3 of shop, to destroy it")).to_be_visible()
     expect(page.get_by_text("It destroys everything that shop made: 1 resource.")).to_be_visible()

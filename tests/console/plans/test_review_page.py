@@ -17,6 +17,7 @@ from console.plans.review import PAGE_ROWS
 from runner.protocol import JobType
 from tests.console.plans.review import Person, document, plan_made_by, resource, revise, set_guard
 from tests.console_app import Console
+from tests.page_source import source_of
 from tests.people import Tenant
 from tests.plans_made import a_plan
 
@@ -33,7 +34,7 @@ class Reader:
         headers = {"HX-Request": "true"} if part else {}
         answer = self._client.get(f"{address}?{query}", headers=headers)
         assert answer.status_code == 200
-        return answer.content.decode()
+        return source_of(answer)
 
     def raw(self, plan: Plan) -> str:
         address = reverse("plan-raw", args=[plan.organization.slug, plan.spec.slug, plan.number])
@@ -95,7 +96,7 @@ def test_resources_are_grouped_by_module_and_found_by_text_action_and_module(
     assert addresses(reader.reads(plan, "module=module.net")) == ["module.net.terraform_data.a"]
     assert sorted(addresses(reader.reads(plan, "module="))) == ["terraform_data.b", "terraform_data.old"]
     nothing = reader.reads(plan, "q=nowhere&action=create")
-    assert "No resource of this plan is like that" in nothing
+    assert "No resources match this filter" in nothing
     assert "0 of 3 resources" in nothing
     assert len(addresses(reader.reads(plan, "action=nonsense&from=-1"))) == 3
 
@@ -152,7 +153,7 @@ def test_a_refresh_only_plan_shows_what_others_did(console: Console, ours: Tenan
     assert "1 resource was changed or removed outside of Terraform." in page
     assert addresses(page) == ["terraform_data.server"]
     assert "Nothing to do" not in page
-    assert "Nothing was changed outside of Terraform" in look([])
+    assert "No changes outside of Terraform" in look([])
 
 
 def test_the_raw_plan_is_masked_once_more(console: Console, ours: Tenant, reader: Reader) -> None:

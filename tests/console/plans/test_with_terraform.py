@@ -15,11 +15,12 @@ from console.state.lost import queue_refresh_only_plan
 from runner.protocol import JobType
 from specs.models import Spec
 from tests.chaos.runner.conftest import StartRunner
-from tests.cloud.mirror import servers
-from tests.cloud.service import Cloud
 from tests.console.plans.review import Person, fresh_plan, protect
+from tests.page_source import source_of
 from tests.people import Tenant, fresh
 from tests.runner.installation import messages, new_project, revise, wait_for_end
+from tests.sample_cloud.mirror import servers
+from tests.sample_cloud.service import Cloud
 from tests.waiting import wait_until
 
 
@@ -75,7 +76,7 @@ def test_a_look_at_what_an_interrupted_apply_left_shows_what_changed_outside(
     deployed = wait_for_end(project.deploy())
     assert deployed.status == "SUCCESS", messages(deployed)
     person = Person(ours.viewer)
-    assert "not looked at since the deploy" in person.reads("spec", fresh_spec(project.spec))
+    assert "not checked since the last apply" in person.reads("spec", fresh_spec(project.spec))
     cloud.drift("first", size=64)
     cloud.lose("second")
     look = queue_refresh_only_plan(deployed)
@@ -95,7 +96,7 @@ def test_a_look_at_what_an_interrupted_apply_left_shows_what_changed_outside(
     assert "2 resources changed outside of Terraform" in person.reads_job(fresh(look))
     assert "2 resources changed outside</a>" in person.reads("spec", fresh_spec(project.spec))
     refused = Person(ours.operator).applies(plan)
-    assert "it can be read, never applied" in refused.content.decode()
+    assert "it can be read, never applied" in source_of(refused)
 
 
 def fresh_spec(spec: Spec) -> Spec:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.terraform_binary import find_terraform
+from runner.terraform.binary import find_terraform
 from tests.waiting import wait_until
 
 PATIENCE_SECONDS = 60

@@ -63,7 +63,7 @@ def test_browse_compare_unlock_and_roll_back(served: str, ours: Tenant) -> None:
         page.get_by_label("Find a resource").press("Enter")
         expect(page.get_by_text("aws_s3_bucket.logs")).to_be_visible()
         expect(page.get_by_text("aws_vpc.main")).to_have_count(0)
-        page.get_by_role("link", name="What it changed").click()
+        page.get_by_role("link", name="Compare with previous").click()
         expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
         assert SECRET not in page.content()
 
@@ -132,7 +132,7 @@ def test_the_late_answer_of_a_form_does_not_pull_back_who_went_on(served: str, o
         with page.expect_response(unlock):
             route.fulfill(response=answer)
         # Where the form leads would be asked for at once, so before what is clicked now.
-        page.get_by_role("link", name="What it changed").click()
+        page.get_by_role("link", name="Compare with previous").click()
         expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
         pages = [request.url for request in asked if request.resource_type == "xhr"]
         assert pages == [f"{served}/ours/specs/network/state/compare?from=1&to=2"]

@@ -113,7 +113,7 @@ def test_from_another_backend_with_an_empty_plan_afterwards(
         )
         original = there.pull()
     assert taken.returncode == 0, taken.stdout + taken.stderr
-    assert "A plan of it is empty" in taken.stdout
+    assert "The plan is empty" in taken.stdout
     version = StateVersion.objects.get(spec=project.spec)
     assert (version.serial, version.lineage) == (original["serial"], original["lineage"])
     assert not StateLock.objects.exists()
@@ -160,7 +160,7 @@ def test_each_refusal_says_what_to_do(served: str, ours: Tenant, project: Projec
     file.write_bytes(state(4))
     assert "unknown, expired or revoked" in said(*local, token="slu_" + "x" * 43)
     assert "nothing that you may see" in said(*[*local[:1], "ours/nowhere", *local[2:]])
-    assert "Terraform cannot read it there" in said("--spec", "ours/taken-over", "--from", "pg")
+    assert "Terraform cannot read the state" in said("--spec", "ours/taken-over", "--from", "pg")
     StateLock.objects.create(spec=project.spec, lock_id="a", info={"ID": "a"}, user=ours.admin)
     assert "locked by ours-admin" in said(*local)
     assert not StateVersion.objects.exists()

@@ -16,6 +16,7 @@ from console.state.services import import_state, read_state
 from specs.services import change_variable
 from tests.console.state.backend_client import state
 from tests.console.state.documents import SECRET, after, before, resource, secret_at
+from tests.page_source import source_of
 from tests.people import Tenant
 
 STATE = "/ours/specs/network/state/"
@@ -36,7 +37,7 @@ def signed_in(person: User) -> Client:
 def text_of(client: Client, path: str, **query: Any) -> str:
     answer = client.get(path, query)
     assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    return source_of(answer)
 
 
 @pytest.mark.parametrize("path", ["", "1/", "2/", "compare", "compare?from=1&to=2"])
@@ -161,7 +162,7 @@ def test_a_locked_state_is_neither_rolled_back_nor_uploaded(ours: Tenant, versio
     )
     refused = signed_in(ours.admin).post(STATE + "1/roll-back", {"confirmation": "network"})
     assert refused.status_code == 423
-    assert "ours-operator (me@here)" in refused.content.decode()
+    assert "ours-operator (me@here)" in source_of(refused)
     assert StateVersion.objects.count() == 2
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,12 @@ from tests.throwaway_postgres import reachable_directory
 from tests.waiting import wait_until
 
 PASSWORD = "a password with /?&=% in it"
+#: The command line of this tree.
+SLIPWAY = (sys.executable, "-m", "slipway")
+
+
+def without_database(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name != "DATABASE_URL"}
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +52,10 @@ def slipway(reachable_tmp_path: Path) -> Slipway:
     """Run the command line as a person would, in an environment without a database."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        data = {"SLIPWAY_DATA_DIR": str(reachable_tmp_path / "data")}
         return subprocess.run(
-            [sys.executable, "-m", "cli.main", *arguments],
-            env=clean | {"SLIPWAY_DATA_DIR": str(reachable_tmp_path / "data")} | environment,
+            [*SLIPWAY, *arguments],
+            env=without_database(os.environ) | data | environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -62,12 +68,19 @@ def slipway(reachable_tmp_path: Path) -> Slipway:
 class RunningUp:
     """One `slipway up` as a person starts it; its terminal is a pipe."""
 
-    def __init__(self, root: Path) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    def __init__(
+        self,
+        root: Path,
+        *,
+        program: Sequence[str] = SLIPWAY,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self.root = root
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "up", "--port=0", f"--data-dir={root}"],
-            env=environment,
+            [*program, "up", "--port=0", f"--data-dir={root}"],
+            env=without_database(os.environ) if environment is None else environment,
+            cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

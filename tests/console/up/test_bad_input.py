@@ -49,7 +49,7 @@ def test_an_unknown_host_is_refused(slipway: Slipway) -> None:
 def test_a_port_that_is_none_is_refused(slipway: Slipway, port: str) -> None:
     answer = slipway("up", f"--port={port}")
     assert answer.returncode == 2
-    assert "say a number from 0 to 65535" in answer.stderr
+    assert "use a number from 0 to 65535" in answer.stderr
 
 
 def test_a_directory_that_is_not_ours_is_left_alone(slipway: Slipway, root: Path) -> None:

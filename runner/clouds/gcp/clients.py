@@ -1,0 +1,89 @@
+"""Access tokens of Google's that act as somebody, the addresses of its services, and words for refusals."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+from runner.clouds.contract import CloudClients, CredentialRequest
+from runner.clouds.libraries import load_library
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+#: Of the services whose versions belong to their addresses, as gcloud has it.
+_PATHS = {"compute": "compute/v1", "dns": "dns/v1", "storage": "storage/v1"}
+
+
+class GcpClients(CloudClients):
+    """Access tokens that act as somebody, where Google's services are, and words for what they refuse."""
+
+    #: Whom Google takes the tokens for.
+    service_account = ""
+    project = ""
+
+    def __init__(self, request: CredentialRequest) -> None:
+        self._request = request
+        self._transport = load("google.auth.transport.requests")
+        self._credentials: Any = None
+        self._one_at_a_time = threading.Lock()
+
+    def bearer(self) -> str:
+        """An access token that is good for a while; raises what google-auth raises."""
+        with self._one_at_a_time:
+            if self._credentials is None:
+                self._credentials = self._obtain()
+            if not self._credentials.valid:
+                self._credentials.refresh(self._transport.Request())
+                self._request.hide(self._credentials.token)
+            return str(self._credentials.token)
+
+    @property
+    def who(self) -> str:
+        return self.service_account or "the runner's own account"
+
+    @property
+    def expires_at(self) -> datetime:
+        """google-auth's times are UTC and do not say so."""
+        expiry: datetime = self._credentials.expiry
+        return expiry.replace(tzinfo=UTC)
+
+    def endpoint(self, service: str) -> str:
+        """Where a service answers: as gcloud's overrides say, else in the universe; without a last slash."""
+        own = self._request.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
+        return (own or f"https://{service}.{self._universe}/{_PATHS.get(service, '')}").rstrip("/")
+
+    def principal(self) -> dict[str, str]:
+        return {"account": self.project, "service_account": self.service_account}
+
+    def _obtain(self) -> Any:
+        """google-auth's credentials, which renew themselves."""
+        raise NotImplementedError
+
+    @property
+    def _universe(self) -> str:
+        return self._request.environ.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or "googleapis.com"
+
+
+def load(module: str) -> Any:
+    """Import one of Google's own libraries."""
+    return load_library(module, extra="gcp", cloud="Google Cloud")
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether Google understood and said no."""
+    return type(error).__name__ in ("OAuthError", "RefreshError") and not getattr(error, "retryable", False)
+
+
+def error_text(error: Exception) -> str:
+    """google-auth puts the whole answer into its arguments; its first line says what is meant."""
+    first = str(error.args[0]) if error.args else type(error).__name__
+    body = error.args[1] if len(error.args) > 1 else ""
+    if isinstance(body, str) and body:
+        try:
+            problem = json.loads(body)["error"]
+            first = f"{first} ({problem['message']})" if isinstance(problem, dict) else first
+        except (ValueError, KeyError, TypeError):
+            pass
+    return first.strip().rstrip(".")
