@@ -18,7 +18,7 @@ def dashboard(request: PageRequest, org: str) -> HttpResponse:
         "board": dashboard_of(organization, request.user),
         "guide": None if guide.complete or guide.closed else guide,
     }
-    return render(request, "overview/dashboard.html", context)
+    return render(request, "dashboard/dashboard.html", context)
 
 
 @signed_in
@@ -26,4 +26,4 @@ def running(request: PageRequest, org: str) -> HttpResponse:
     """The running jobs and their progress; fetched again while something runs."""
     organization = organization_to_view(request.user, org)
     context = {"running": running_jobs(organization), "organization": organization}
-    return render(request, "overview/_running.html", context)
+    return render(request, "dashboard/_running.html", context)

@@ -13,5 +13,5 @@ def search(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     text = request.GET.get("q", "")
     context = {"text": text.strip(), "found": search_for(organization, text), "organization": organization}
-    template = "overview/_found.html" if is_fragment(request) else "overview/search.html"
+    template = "search/_results.html" if is_fragment(request) else "search/search.html"
     return render(request, template, context)

@@ -14,7 +14,7 @@ from specs.access import organization_to_manage_specs
 def start(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
     return render(
-        request, "overview/start.html", {"organization": organization, "guide": guide_of(organization)}
+        request, "start/start.html", {"organization": organization, "guide": guide_of(organization)}
     )
 
 

@@ -166,7 +166,7 @@ def test_a_second_runner_arrives_while_the_page_waits_and_leaves_before_its_eyes
 ) -> None:
     page.goto(f"{product.url}/demo/runners/")
     page.get_by_role("link", name="Add a runner").click()
-    page.get_by_label("Or a new one").fill("eu-west")
+    page.get_by_label("Or a new pool").fill("eu-west")
     page.get_by_role("button", name="Create registration token").click()
     command = page.locator("[data-way=shell] pre").inner_text()
     page.get_by_text("systemd", exact=True).click()
@@ -268,6 +268,6 @@ def test_a_spec_is_deleted_once_nothing_is_left_of_it(page: Page, product: Produ
     expect(page.get_by_role("alert").filter(has_text="Nothing was done")).to_be_visible()
     page.get_by_label("Type Short lived to confirm").fill("Short lived")
     page.get_by_role("button", name="Delete Spec").click()
-    expect(page.get_by_text("Nothing can be planned or applied")).to_be_visible()
+    expect(page.get_by_text("cannot be planned or applied")).to_be_visible()
     page.goto(f"{product.url}/demo/specs/")
     expect(page.get_by_role("link", name="Short lived")).to_have_count(0)

@@ -81,17 +81,17 @@ def test_a_job_names_the_revision_that_it_is_of_and_a_deploy_and_a_retry_that_of
 
 def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) -> None:
     job = ours.request()
-    assert "ends the job before it begins" in page_of(ours.operator, job)
-    assert "Cancel ends" not in page_of(ours.viewer, job)
+    assert "The job has not started" in page_of(ours.operator, job)
+    assert "The job has not started" not in page_of(ours.viewer, job)
     claim = runner.take_and_start()
     running = page_of(ours.operator, job)
-    assert "asks the runner to interrupt Terraform" in running
+    assert "The runner interrupts Terraform" in running
     assert "heartbeat" in running
     assert "lease ends" in running
     cancel_job(job=fresh(job), requested_by=ours.operator)
     assert "Terraform may still be running there" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
-    assert "Retry queues a new PLAN with the same configuration." in page_of(ours.operator, job)
+    assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 
 
 def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operators_on_record(
@@ -99,7 +99,7 @@ def test_an_unsaved_state_is_shown_with_what_to_do_and_is_downloaded_by_operator
 ) -> None:
     job = ours.request()
     claim = runner.take_and_start()
-    assert "A state was not saved" not in page_of(ours.operator, job)
+    assert "State not saved" not in page_of(ours.operator, job)
     assert upload(runner, claim) == 201
     page = page_of(ours.operator, job)
     assert "State not saved." in page

@@ -37,7 +37,7 @@ def test_a_spec_without_resources_leaves_the_lists_and_stays_readable(console: C
     assert "Archived" in browser.reads("specs/", archived="1")
     assert "No state yet" in browser.reads("state/")
     shown = browser.reads(f"specs/{spec.slug}/")
-    assert "Nothing can be planned or applied" in shown
+    assert "cannot be planned or applied" in shown
     assert "data-key-plan" not in shown
     assert f"/ours/specs/{spec.slug}/" in browser.reads("jobs/1/")
     assert browser.get(f"specs/{spec.slug}/plans/1/").status_code == 200

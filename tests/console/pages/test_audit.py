@@ -84,8 +84,8 @@ def test_a_rare_action_is_looked_for_a_stretch_at_a_time(ours: Tenant, monkeypat
     events(ours, 1, "rare.deed")
     events(ours, 50)
     shown = Browser(ours, ours.admin).reads("audit/", action="rare")
-    assert "were looked through" in shown
-    assert "Look further back" in shown
+    assert "Searched events back to" in shown
+    assert "Search before" in shown
     assert len(list(selectors.every_event(ours.organization.pk, selectors.Wanted(action="rare")))[-1]) == 1
 
 

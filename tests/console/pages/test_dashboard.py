@@ -94,7 +94,7 @@ def test_a_plan_waits_for_whoever_may_approve_it_and_then_for_whoever_asked(
     )
     assert "Review and approve" in other.reads("")
     assert "Review and" not in asked.reads("")
-    assert "Viewers read" in viewer.reads("")
+    assert "Nothing needs your attention" in viewer.reads("")
     other.post(f"specs/{ours.spec.slug}/plans/{plan.number}/approve")
     assert "Review and approve" not in other.reads("")
     assert "Review and apply" in asked.reads("")
@@ -199,7 +199,7 @@ def test_more_of_everything_costs_no_more_statements(console: Console, ours: Ten
 
 def test_a_new_organization_is_told_what_to_do_next(ours: Tenant) -> None:
     shown = Browser(ours, ours.operator).reads("")
-    assert "0 of 4 steps are done" in shown
+    assert "0 of 4 steps done" in shown
     assert "Create a Spec" in shown
     assert "Nothing is running." in shown
 
@@ -217,8 +217,8 @@ def test_the_guide_ticks_what_is_true(console: Console, ours: Tenant) -> None:
     assert done() == 2
     a_plan(console, ours)
     assert done() == 5, "all four, and that all are done"
-    assert "steps are done" not in browser.reads("")
+    assert "steps done" not in browser.reads("")
     browser.post("start/skip", skip="0")
-    assert "3 of 4 steps are done" in browser.reads("")
+    assert "3 of 4 steps done" in browser.reads("")
     browser.post("start/close")
-    assert "steps are done" not in browser.reads("")
+    assert "steps done" not in browser.reads("")

@@ -101,7 +101,7 @@ def browser(sessions: dict[str, Cookie]) -> Iterator[Browser]:
 BARE = [
     ("", "No Spec yet", "Create a Spec"),
     ("", "No runner yet: jobs wait until one claims them.", "Add a runner"),
-    ("start/", "Four steps to the first plan.", "Connect a runner"),
+    ("start/", "Four steps to your first plan.", "Connect a runner"),
     ("search?q=", "Type a name or a number", ""),
     ("search?q=zeppelin", "No results", "All Specs"),
     ("specs/", "No Spec yet", "Choose a blueprint"),
@@ -114,7 +114,7 @@ BARE = [
     ("settings/members/", "None.", "Create invite link"),
     ("settings/tokens/", "No tokens yet.", "Create token"),
     ("variable-sets/", "No variable sets yet", "Create variable set"),
-    ("blueprints/", "What a Spec can be built from", "Use this blueprint"),
+    ("blueprints/", "Terraform configurations with a form", "Use this blueprint"),
     ("specs/new/", "", "Demo"),
 ]
 
@@ -129,11 +129,11 @@ YOUNG = [
     ("specs/network/variables/", "None. Providers read things such as", ""),
     ("specs/network/revisions/compare?from=1&to=1", "No differences", "Revisions"),
     ("specs/network/state/", "No state yet", "Upload new version"),
-    ("specs/same/plans/1/", "Nothing to do", "Apply (outputs only)"),
-    ("specs/same/plans/1/?q=zeppelin", "Nothing to do", ""),
+    ("specs/same/plans/1/", "No changes", "Apply (outputs only)"),
+    ("specs/same/plans/1/?q=zeppelin", "No changes", ""),
     ("specs/same/state/1/", "This state has no resources.", ""),
-    ("identities/account/", "Not tested as it is now.", "Test the connection"),
-    ("identities/account/", "Nobody has looked yet.", ""),
+    ("identities/account/", "Not tested with the current settings.", "Test the connection"),
+    ("identities/account/", "Not scanned yet.", ""),
 ]
 
 
@@ -478,7 +478,7 @@ def changes_the_password_and_ends_every_session(page: Page, address: str) -> Non
     ):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Change password").click()
-    reads(page, "Your password is changed.", "")
+    reads(page, "Password changed.", "")
     page.get_by_role("button", name="Sign out everywhere").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 

@@ -192,7 +192,7 @@ def test_search_finds_specs_by_name_and_jobs_by_number(
     a_plan(console, theirs, spec=theirs.new_spec("network-of-theirs"))
     browser = Browser(ours, ours.viewer, scripts=False)
     found = browser.reads("search", q="NETW")
-    assert names_in(found) == ["network", "PLAN"]
+    assert names_in(found) == ["network", "Plan"]
     assert "/ours/jobs/1/" in browser.reads("search", q="#1")
     assert "No results" in browser.reads("search", q="theirs")
     assert "No results" in browser.reads("search", q="#4711")

@@ -150,7 +150,7 @@ def test_a_token_is_shown_once_works_and_is_revoked(ours: Tenant, console: Conso
     assert token.expires_at is not None
     browser.post(f"settings/tokens/{token.pk}/revoke")
     assert api.get("/api/specs?organization=ours").status_code == 401
-    assert "You have no token here" in browser.reads("settings/tokens/")
+    assert "No tokens yet" in browser.reads("settings/tokens/")
 
 
 @pytest.mark.parametrize("fields", [{"name": ""}, {"name": "x" * 101}, {"name": "x", "days": "9999"}])
@@ -162,8 +162,8 @@ def test_a_token_needs_a_name_and_a_lifetime_of_the_list(ours: Tenant, fields: d
 def test_an_admin_sees_and_revokes_everybodys_tokens(ours: Tenant) -> None:
     ours.token_of(ours.operator)
     token = ApiToken.objects.get(user=ours.operator)
-    assert "Other people" in Browser(ours, ours.admin).reads("settings/tokens/")
-    assert "Other people" not in Browser(ours, ours.viewer).reads("settings/tokens/")
+    assert "All tokens" in Browser(ours, ours.admin).reads("settings/tokens/")
+    assert "All tokens" not in Browser(ours, ours.viewer).reads("settings/tokens/")
     Browser(ours, ours.admin).post(f"settings/tokens/{token.pk}/revoke")
     assert ApiToken.objects.get(pk=token.pk).revoked_at is not None
 
@@ -172,7 +172,7 @@ def test_draining_is_switched_on_its_page_and_shown_on_the_dashboard(ours: Tenan
     admin = Browser(ours, ours.admin)
     admin.post("settings/drain", draining="1")
     assert "Resume" in admin.reads("settings/")
-    assert "is draining since" in Browser(ours, ours.viewer).reads("")
+    assert "has been draining since" in Browser(ours, ours.viewer).reads("")
     refused = Browser(ours, ours.operator).post(f"specs/{ours.spec.slug}/plan")
     assert refused.status_code == 503
     admin.post("settings/drain", draining="0")

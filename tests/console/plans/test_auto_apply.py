@@ -61,7 +61,7 @@ def test_a_guarded_plan_waits_for_a_person(console: Console, ours: Tenant) -> No
     lost = mostly_kept(resource("terraform_data.one", "delete"), kept=1)
     plan = a_plan(console, ours, spec=set_guard(ours.spec, share=0.3), json=lost)
     assert why_not(plan) == "system: confirmation_mismatch"
-    assert "waits for a person who confirms it" in Person(ours.operator).sees(plan)
+    assert "waiting for confirmation" in Person(ours.operator).sees(plan)
 
 
 def test_a_closed_gate_keeps_the_plan_waiting(console: Console, ours: Tenant) -> None:

@@ -48,7 +48,7 @@ def test_of_a_state_that_is_kept_elsewhere_the_dialog_says_what_is_known(
     person = Person(ours.operator)
     dialog = person.reads("spec-destroy", ours.spec)
     assert "kept elsewhere (s3)" in dialog
-    assert "Nothing was deployed from here" in dialog
+    assert "Everything applied from here has been destroyed" in dialog
     assert "empty" not in dialog
     network = {"mode": "managed", "address": "terraform_data.network[0]", "values": {"input": "hunter2"}}
     inner = {"resources": [{"mode": "managed", "address": "module.m.terraform_data.one"}]}
@@ -66,9 +66,7 @@ def test_of_a_state_that_is_kept_elsewhere_the_dialog_says_what_is_known(
     assert "hunter2" not in dialog
     assert person.presses("spec-destroy", ours.spec, confirmation=ours.spec.name).status_code < 400
     runner.succeed(runner.take_and_start())
-    assert "Nothing was deployed from here that was not destroyed since" in person.reads(
-        "spec-destroy", ours.spec
-    )
+    assert "Everything applied from here has been destroyed since" in person.reads("spec-destroy", ours.spec)
 
 
 def test_addresses_have_their_module_and_index(ours: Tenant) -> None:

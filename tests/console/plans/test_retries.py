@@ -92,10 +92,10 @@ def test_what_goes_beyond_the_review_becomes_a_plan_to_review_and_then_to_apply(
 
 def test_a_retry_that_went_on_says_so(console: Console, ours: Tenant, runner: RunnerClient) -> None:
     again = retry_job(job=a_failed_deploy(console, ours, runner), requested_by=ours.operator)
-    assert "plans again from the state as it is" in job_page(Person(ours.operator), again)
+    assert "plans again from the current state" in job_page(Person(ours.operator), again)
     told = {"decision": "went_on", "plan_number": 1, "beyond": []}
     runner.succeed(runner.take_and_start(), result={"retry": told, "outputs": {}})
-    assert "so it went on by itself" in job_page(Person(ours.operator), fresh(again))
+    assert "so it continued automatically" in job_page(Person(ours.operator), fresh(again))
     assert console.person(ours, "viewer").get(f"/api/jobs/{again.pk}").json()["result"]["retry"] == told
 
 

@@ -48,7 +48,7 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
         confirms_by_name(asker)
         witness.forgive("400 (Bad Request)")
         expect(asker.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=JOB_MS)
-        expect(other.get_by_text("A plan is applied once.")).to_be_visible(timeout=JOB_MS)
+        expect(other.get_by_text("A plan can be applied only once.")).to_be_visible(timeout=JOB_MS)
         asker.goto(spec_page)
         is_sent_to_plan_the_destroy(asker)
         assert witness.complaints == []

@@ -152,7 +152,7 @@ def test_a_refresh_only_plan_shows_what_others_did(console: Console, ours: Tenan
     page = look([resource("terraform_data.server", "update", change=change)])
     assert "1 resource was changed or removed outside of Terraform." in page
     assert addresses(page) == ["terraform_data.server"]
-    assert "Nothing to do" not in page
+    assert "<strong>No changes</strong>" not in page
     assert "No changes outside of Terraform" in look([])
 
 
@@ -222,5 +222,5 @@ def test_a_nul_in_an_attribute_is_replaced(console: Console, ours: Tenant) -> No
 
 def test_a_plan_in_which_nothing_changes_says_so(console: Console, ours: Tenant, reader: Reader) -> None:
     page = reader.reads(a_plan(console, ours, json=b'{"resource_changes":[]}'))
-    assert "Nothing to do" in page
+    assert "<strong>No changes</strong>" in page
     assert 'id="plan-filter"' not in page

@@ -40,7 +40,7 @@ def test_a_deploy_that_failed_part_way_is_retried_and_goes_on_with_what_was_revi
     assert project.resources() == ["first", "second", "third"]
     assert cloud.names() == ["first", "second", "third"]
     assert not Plan.objects.filter(job=again).exists()
-    assert "so it went on by itself" in Person(ours.operator).reads_job(again)
+    assert "so it continued automatically" in Person(ours.operator).reads_job(again)
 
 
 def test_a_deploy_that_was_lost_part_way_is_retried_by_another_runner(
@@ -92,7 +92,7 @@ def test_a_look_at_what_an_interrupted_apply_left_shows_what_changed_outside(
     page = person.sees(plan)
     assert "2 resources were changed or removed outside of Terraform" in page
     assert "suite_server.first" in page
-    assert "Nothing to do" not in page
+    assert "<strong>No changes</strong>" not in page
     assert "2 resources changed outside of Terraform" in person.reads_job(fresh(look))
     assert "2 resources changed outside</a>" in person.reads("spec", fresh_spec(project.spec))
     refused = Person(ours.operator).applies(plan)

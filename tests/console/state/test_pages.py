@@ -68,7 +68,7 @@ def test_the_resources_are_a_tree_that_can_be_searched(ours: Tenant, versions: N
     found = text_of(client, STATE + "1/", q="SUBNET")
     assert "aws_subnet.private[0]" in found
     assert "aws_vpc" not in found
-    assert "Nothing here is called like" in text_of(client, STATE + "1/", q="nothing-like-this")
+    assert "No resources match" in text_of(client, STATE + "1/", q="nothing-like-this")
     assert "tainted" in text_of(client, STATE + "2/")
     # Revealing is of what the last deploy left, which need not be what this version has.
     assert "Reveal" not in text_of(signed_in(ours.operator), STATE + "1/")
