@@ -52,7 +52,7 @@ def require_requester_right(requester: User, organization: Organization, right: 
 
 
 def require_staff(user: Any, slug: str) -> None:
-    """For whoever runs the installation itself, signed in to an organization of theirs."""
+    """Refuse people who do not run the installation itself."""
     _membership(user, slug)
     if not user.is_staff:
         raise Forbidden(

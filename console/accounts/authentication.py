@@ -1,4 +1,4 @@
-"""How people and their programs sign in: a session for a browser, a token for the API."""
+"""Signing in: a session for a browser, a token for the API."""
 
 from datetime import timedelta
 from typing import Any

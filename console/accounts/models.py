@@ -21,7 +21,7 @@ class User(AbstractUser):
     usable_memberships: Q | None = None
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What each session carries; Django compares it at every request."""
+        """Return the hash that each session carries; Django compares it at every request."""
         return salted_hmac(
             "console.accounts.session", self.password + self.session_salt, secret=secret, algorithm="sha256"
         ).hexdigest()

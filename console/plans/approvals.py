@@ -49,7 +49,7 @@ def approval_standing(plan: Plan) -> ApprovalStanding:
 
 
 def approval_standings(plans: list[Plan], *, organization_id: UUID) -> dict[UUID, ApprovalStanding]:
-    """The same for a list of one organization's fresh plans, in a fixed number of statements."""
+    """Look at a list of one organization's fresh plans, in a fixed number of statements."""
     by_plan: dict[UUID, list[Approval]] = {plan.pk: [] for plan in plans}
     approvals = Approval.objects.filter(plan_id__in=by_plan).select_related("approved_by")
     for approval in approvals.order_by("approved_at"):

@@ -30,7 +30,7 @@ def _plan_context(kind: str, files: Any) -> str:
 
 
 def plan_reference(job: Any, claim_id: UUID) -> dict[str, Any]:
-    """What a claim says about the plan that its job applies."""
+    """Describe, for a claim, the plan that its job applies."""
     from runner.protocol import PlanReference
 
     if job.plan is None:

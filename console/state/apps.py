@@ -12,8 +12,8 @@ class StateConfig(AppConfig):
 
     def ready(self) -> None:
         from console.jobs import hooks
+        from console.state.abandoned import after_loss
         from console.state.backends import backend_environment, backend_field
-        from console.state.lost import after_loss
         from console.state.models import Backend, StateVersion
         from console.state.waiting import why_locked
         from console.vault import SEALED_FIELDS, SealedField
@@ -32,7 +32,7 @@ class StateConfig(AppConfig):
 
 
 def state_access(job: Any, claim_id: UUID) -> dict[str, Any]:
-    """Where the attempt's Terraform keeps its state, and the credential for it, when that is here."""
+    """Give the attempt's Terraform the address of its state and the credential for it, when that is here."""
     from console.state.tokens import token_for
     from console.state.wire import ATTEMPT_USER
 

@@ -7,7 +7,7 @@ from console.ids import new_id
 
 
 class Origin(models.TextChoices):
-    """How a version came to be."""
+    """The origin of a version."""
 
     ATTEMPT = "attempt", "written by a job"
     PERSON = "person", "written by a person's Terraform"

@@ -9,7 +9,7 @@ from console.jobs.services import request_plan as queue_plan
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.pages.specs.frame import tab_context
 from console.plans.approvals import approval_standing
-from console.plans.expiry import what_became_of
+from console.plans.expiry import describe_expiry_outcome
 from console.plans.selectors import latest_drift_of, latest_plan_of
 from console.plans.staleness import staleness_of
 from console.state.selectors import newest_version
@@ -31,7 +31,7 @@ def spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
         "jobs": latest_jobs_of(spec),
         "outputs": outputs_of(spec),
         "revision": current_revision(spec),
-        "expiry": what_became_of(spec),
+        "expiry": describe_expiry_outcome(spec),
         "drift": latest_drift_of(spec),
     }
     return render(request, "specs/spec.html", context)

@@ -13,13 +13,13 @@ from console.inputs import whole_number
 from console.pages.forms.backend import backend_form, chosen_backend
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.state import access, services
+from console.state.abandoned import abandoned_locks
 from console.state.backends import backend_of, choose_backend
 from console.state.differences import changes, output_changes
 from console.state.document import decoded
 from console.state.locks import force_unlock, held_lock
-from console.state.lost import abandoned_locks
 from console.state.models import Backend, BackendKind, StateLock, StateVersion
-from console.state.resources import found, outputs, tree
+from console.state.resources import find_instances, outputs, tree
 from console.state.secrets import secrets_of
 from console.state.selectors import newest_version, version_with_body, versions_of
 from specs.models import Spec
@@ -67,7 +67,7 @@ def version(request: PageRequest, org: str, spec_slug: str, serial: int) -> Http
     content = decoded(services.read_version(version=version))
     search = request.GET.get("q", "")
     secrets = secrets_of((version, content))
-    instances = found(content, search)
+    instances = find_instances(content, search)
     context = {
         **_frame(request, spec),
         "version": version,
@@ -92,7 +92,12 @@ def resource(request: PageRequest, org: str, spec_slug: str, serial: int) -> Htt
     address = request.GET.get("address", "")
     secrets = secrets_of((version, content))
     instance = next(
-        (candidate for candidate in found(content, address, secrets) if candidate.address == address), None
+        (
+            candidate
+            for candidate in find_instances(content, address, secrets)
+            if candidate.address == address
+        ),
+        None,
     )
     if instance is None:
         raise NotFound(f"Serial {serial} has no {address}.")

@@ -11,7 +11,7 @@ from console.plans.graph import graph_of_state
 from console.plans.models import Plan
 from console.plans.pictures import picture_of
 from console.plans.services import approve_plan, request_deploy
-from console.state.lost import queue_refresh_only_plan
+from console.state.abandoned import queue_refresh_only_plan
 from runner.protocol import JobType
 from specs.models import Spec
 from tests.chaos.runner.conftest import StartRunner

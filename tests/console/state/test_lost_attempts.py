@@ -14,7 +14,7 @@ from console.janitor.services import end_timed_out_jobs, look, take_back_lost_jo
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
 from console.jobs.waiting import why_waiting
-from console.state.lost import release_abandoned_locks
+from console.state.abandoned import release_abandoned_locks
 from console.state.models import StateLock, StateVersion
 from runner.protocol import Claim, JobType
 from tests.console.state.backend_client import StateClient, state
