@@ -1,19 +1,17 @@
-"""Every refusal the console can give, and its one rendering for pages and for the API.
+"""Every refusal the console can give, with its one rendering for pages and for the API.
 
 SlipwayError
 ├── BadInput 400            InvalidMessage · ConfirmationMismatch · NotState · StateCutOff
-├── NotSignedIn 401         RunnerUnknown · RegistrationRefused · StateTokenUnknown · StateTokenExpired
+├── NotSignedIn 401         RunnerUnknown · RegistrationRefused · StateTokenUnknown (StateTokenExpired)
 ├── Forbidden 403           StateTokenElsewhere · IdentityNotAllowed
 ├── NotFound 404
-├── Conflict 409            JobActive · JobFinal · StaleClaim · MoveRefused · LogGap · ReportConflict
-│                           PlanStale · PlanSpent · SpecExpired · SpecArchived · GateClosed
-│                           IdempotencyInFlight
+├── Conflict 409            JobActive · JobFinal · StaleClaim · SnapshotUnreadable · MoveRefused · LogGap
+│                           ReportConflict · PlanStale · PlanSpent · SpecExpired · SpecArchived · GateClosed
 │                           IdentityInUse · IdentityChanged · IdentityNeedsNoToken · PartsMissing
 │                           StateConflict (StateOlder · StateLineageDiffers · StateNotLocked)
 ├── TooLarge 413            LogFull · StateTooLarge
 ├── Unprocessable 422       IdempotencyMismatch
-├── Locked 423              StateLocked
-├── TooMany 429
+├── StateLocked 423
 └── Draining 503
 
 A class is one refusal: its docstring is its default sentence, `code` is for machines and never changes.
@@ -63,7 +61,7 @@ class InvalidMessage(BadInput):
 
 
 class ConfirmationMismatch(BadInput):
-    """The name that was typed is not the Spec's name. Nothing was done; type it exactly."""
+    """The name does not match the Spec's name. Nothing was changed."""
 
     code = "confirmation_mismatch"
 
@@ -75,7 +73,7 @@ class NotState(BadInput):
 
 
 class StateCutOff(BadInput):
-    """The body did not arrive as it was sent. Nothing was written; send it again."""
+    """The body arrived incomplete. Nothing was written; send it again."""
 
     code = "state_cut_off"
 
@@ -97,13 +95,13 @@ class RunnerUnknown(NotSignedIn):
 
 
 class RegistrationRefused(NotSignedIn):
-    """This registration token is unknown, used or expired. Make a new one on the Runners page."""
+    """This registration token is unknown, used or expired. Create a new one on the Runners page."""
 
     code = "registration_refused"
 
 
 class StateTokenUnknown(NotSignedIn):
-    """State opens with basic authentication: an attempt's token, or any name and a person's API token."""
+    """State requires basic authentication: an attempt's token, or any username with an API token."""
 
     code = "state_token_unknown"
 
@@ -113,7 +111,7 @@ class StateTokenUnknown(NotSignedIn):
 
 
 class StateTokenExpired(StateTokenUnknown):
-    """This token has expired: the attempt it was made for has ended. Its writes are no longer taken."""
+    """This token has expired because its attempt has ended. Its writes are no longer accepted."""
 
     code = "state_token_expired"
 
@@ -125,25 +123,25 @@ class Forbidden(SlipwayError):
 
 
 class StateTokenElsewhere(Forbidden):
-    """This token opens the state of another Spec, and of no other than that."""
+    """This token is for the state of another Spec."""
 
     code = "state_token_elsewhere"
 
 
 class IdentityNotAllowed(Forbidden):
-    """This cloud identity does not allow that. Ask an admin of the organization to allow it."""
+    """This cloud identity may not be used here. Ask an admin of the organization to allow it."""
 
     code = "identity_not_allowed"
 
 
 class NotFound(SlipwayError):
-    """There is nothing here, or nothing that you may see."""
+    """There is nothing here, or you do not have access to it."""
 
     code, status, title = "not_found", 404, "Not found"
 
 
 class Conflict(SlipwayError):
-    """That does not fit what is there now."""
+    """The request conflicts with the current state."""
 
     code, status, title = "conflict", 409, "Conflict"
 
@@ -171,13 +169,13 @@ class StaleClaim(Conflict):
 
 
 class SnapshotUnreadable(Conflict):
-    """What the job carries cannot be read any more. Correct the Spec, then ask for a new job."""
+    """The job's configuration can no longer be read. Correct the Spec, then request a new job."""
 
     code = "snapshot_unreadable"
 
 
 class MoveRefused(Conflict):
-    """A job cannot make this move from the status it has."""
+    """A job cannot make this move from its current status."""
 
     code = "move_refused"
 
@@ -195,103 +193,103 @@ class ReportConflict(Conflict):
 
 
 class PlanStale(Conflict):
-    """The plan no longer fits. Plan again, then apply."""
+    """The plan is stale. Plan again, then apply."""
 
     code = "plan_stale"
 
 
 class PlanSpent(Conflict):
-    """The plan was applied before; a plan is applied once. Plan again."""
+    """The plan has already been applied, and a plan can be applied only once. Plan again."""
 
     code = "plan_spent"
 
 
 class SpecExpired(Conflict):
-    """The Spec has expired, so nothing more is applied to it. Set a later expiry, or destroy it."""
+    """The Spec has expired, so it accepts no more applies. Extend it, or destroy it."""
 
     code = "spec_expired"
 
 
 class SpecArchived(Conflict):
-    """The Spec was archived. An admin can bring it back on its page."""
+    """The Spec is archived. An admin can restore it on its page."""
 
     code = "spec_archived"
 
 
 class GateClosed(Conflict):
-    """Something has to happen before this job may be queued."""
+    """A gate must be open before this job can be queued."""
 
     code = "gate_closed"
 
 
 class IdentityInUse(Conflict):
-    """Specs use this cloud identity. Give them another one first."""
+    """Specs use this cloud identity. Choose another identity for them first."""
 
     code = "identity_in_use"
 
 
 class IdentityChanged(Conflict):
-    """The cloud identity changed since this was asked for. Plan again."""
+    """The cloud identity has changed since this was requested. Plan again."""
 
     code = "identity_changed"
 
 
 class IdentityNeedsNoToken(Conflict):
-    """Nobody asks for a token of this attempt: its cloud identity, if it has one, works without."""
+    """This attempt needs no token: it has no cloud identity, or one that works without tokens."""
 
     code = "identity_needs_no_token"
 
 
 class PartsMissing(Conflict):
-    """Parts of this list have not arrived. Send them again from the first."""
+    """Parts of this list are missing. Send all of them again."""
 
     code = "parts_missing"
 
 
 class StateConflict(Conflict):
-    """This state does not follow the one that is stored. Nothing was written."""
+    """This state does not follow the stored state. Nothing was written."""
 
     code = "state_conflict"
 
 
 class StateOlder(StateConflict):
-    """This state is older than the one that is stored. Nothing was written."""
+    """This state is older than the stored state. Nothing was written."""
 
     code = "state_older"
 
 
 class StateLineageDiffers(StateConflict):
-    """This state has another lineage than the one that is stored. Nothing was written."""
+    """This state's lineage differs from the stored state's. Nothing was written."""
 
     code = "state_lineage_differs"
 
 
 class StateNotLocked(StateConflict):
-    """The state is not locked. Take the lock before writing; nothing was written."""
+    """The state is not locked. Acquire the lock before writing. Nothing was written."""
 
     code = "state_not_locked"
 
 
 class TooLarge(SlipwayError):
-    """The request is larger than what is accepted here."""
+    """The request is too large."""
 
     code, status, title = "too_large", 413, "Too large"
 
 
 class LogFull(TooLarge):
-    """The log of this job has reached its size limit. Later lines are not kept."""
+    """The log of this job has reached its size limit. Later lines are discarded."""
 
     code = "log_full"
 
 
 class StateTooLarge(TooLarge):
-    """The state is larger than what is accepted here. Nothing was written."""
+    """The state is too large. Nothing was written."""
 
     code = "state_too_large"
 
 
 class Unprocessable(SlipwayError):
-    """The request cannot be carried out as it is."""
+    """The request cannot be processed as it is."""
 
     code, status, title = "unprocessable", 422, "Cannot be done"
 
@@ -303,13 +301,13 @@ class IdempotencyMismatch(Unprocessable):
 
 
 class StateLocked(SlipwayError):
-    """The state is locked by somebody else."""
+    """The state is locked by someone else."""
 
     code, status, title = "state_locked", 423, "Locked"
 
 
 class Draining(SlipwayError):
-    """No new jobs are taken right now: the installation is being drained. Running jobs finish."""
+    """No new jobs are accepted right now: the installation is draining. Running jobs will finish."""
 
     code, status, title = "draining", 503, "Draining"
     retry_after_seconds: ClassVar[int] = 60

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from console.errors import NotSignedIn
-from console.jobs.depth import oldest_transaction_seconds, pool_depths
+from console.jobs.queue_depth import oldest_transaction_seconds, pool_depths
 
 POOL_GAUGES = {
     "queued": "Jobs that a runner could start now.",

@@ -234,6 +234,8 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "JobStatusEnum": "runner.protocol.JobStatus",
+        "JobTypeEnum": "runner.protocol.JobType",
+        "RequestableJobTypeEnum": "console.jobs.serializers.REQUESTABLE",
         "RunnerStatusEnum": "console.runners.models.RunnerStatus",
     },
 }

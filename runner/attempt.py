@@ -1,4 +1,4 @@
-"""One attempt at one job, as its steps see it: what they work with, and how they run commands."""
+"""One attempt at one job, as its steps see it: its state, and how to run commands."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from runner.terraform.relay import Relay
 from runner.terraform.watchdog import Watchdog, processes_of
 from runner.terraform.workdir import DataDirectory
 
-#: What a step writes around each event of a command: see `last_step`.
+#: Adds events around each event of a command: see `last_step`.
 Around = Callable[[Event], Iterable[Event]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What all attempts of a runner share."""
+    """The parts of a runner that all its attempts share."""
 
     settings: Settings
     name: str
@@ -48,7 +48,7 @@ class Equipment:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What one Terraform command did."""
+    """The result of one Terraform command."""
 
     exit_code: int
     errors: list[Diagnostic]
@@ -58,13 +58,13 @@ class CommandResult:
         if not self.errors:
             return StepFailed("terraform_failed", f"Terraform {phase} {describe_exit(self.exit_code)}.")
         fatal = any(error.is_configuration_error for error in self.errors)
-        # The first that says where; Terraform may open with a general remark.
-        told = next((error for error in self.errors if error.place), self.errors[0])
-        return StepFailed("terraform_failed", told.sentence, fatal=fatal)
+        # The first with a place; Terraform may open with a general remark.
+        first = next((error for error in self.errors if error.place), self.errors[0])
+        return StepFailed("terraform_failed", first.sentence, fatal=fatal)
 
 
 class Attempt:
-    """What the steps of one job work with; `execution` runs them."""
+    """The state of one attempt that its steps read and change; `execution` runs them."""
 
     def __init__(self, claim: Claim, equipment: Equipment) -> None:
         self.claim = claim
@@ -84,21 +84,23 @@ class Attempt:
         self.state_lineage = ""
         self.state_serial = 0
         self.result: dict[str, Any] = {}
-        #: The one thing in a report that is not masked; the console seals it.
+        #: The only part of a report that is not masked; the console encrypts it.
         self.sensitive_outputs: dict[str, Any] = {}
         self.has_applied = False
         self.phase_name = "the start"
         #: Ends what a step has started, such as the renewal of credentials.
         self.cleanup = ExitStack()
         self.log = LogPipe(
-            send=partial(self.client.append_log, claim.job_id, claim.claim_id, give_up=self.stop.gave_up),
+            send=partial(
+                self.client.append_log, claim.job_id, claim.claim_id, give_up=self.stop.has_given_up
+            ),
             first_seq=claim.next_log_seq,
             redactor=self.redactor,
             spool_dir=equipment.data.work,
         )
 
     def open_state(self) -> StateAccess | None:
-        """Where this attempt's Terraform finds its state: at the relay, which goes on to the console."""
+        """Have the relay serve the state, and return the addresses and password for Terraform."""
         state = self.claim.state
         if state is None:
             return None
@@ -112,7 +114,7 @@ class Attempt:
         return dataclasses.replace(state, address=address, lock_address=lock_address)
 
     def terraform(self, arguments: list[str], *, around: Around | None = None) -> CommandResult:
-        """Run a command that talks; its output goes to the log while it runs, with what is said around it."""
+        """Run a command whose output goes to the log; `around` adds lines before and after its events."""
         reader = OutputReader()
 
         def on_lines(lines: list[str]) -> None:
@@ -131,7 +133,7 @@ class Attempt:
         return CommandResult(exit_code=code, errors=reader.errors, summary=reader.summary)
 
     def document(self, arguments: list[str]) -> bytes:
-        """Run a command that answers with a document; its complaints go to the log."""
+        """Run a command that prints a document, and return that; its errors go to the log."""
         stdout, stderr = self.workdir.scratch / "stdout", self.workdir.scratch / "stderr"
         code = process.capture(
             [self.equipment.terraform.path, *arguments],
@@ -150,18 +152,18 @@ class Attempt:
         raise StepFailed("terraform_failed", f"Terraform {' '.join(arguments[:2])} {describe_exit(code)}.")
 
     def leash(self) -> process.Leash:
-        """What the next command is held by."""
+        """Return the leash for the next command."""
         watchdog = self.equipment.watchdog
         return process.Leash(
             descriptors=watchdog.leash(self.marker),
             limits=self.equipment.settings.limits,
-            on_interrupt=lambda: watchdog.is_interrupted(self.marker),
+            on_interrupt=lambda: watchdog.record_interrupt(self.marker),
             is_alive=lambda pid: pid in processes_of(self.marker),
         )
 
     @contextmanager
     def phase(self, name: str, title: str) -> Iterator[None]:
-        """A part of the work that people know by name."""
+        """Mark a phase of the job in its log."""
         self.stop.check()
         self.phase_name = name
         began = clock.now()

@@ -1,7 +1,7 @@
-"""Where a job's Terraform keeps its state: the generated override file, and who holds a lock.
+"""State backends: the generated override file, reading the state, and the holder of a lock.
 
-The file replaces whatever backend the configuration names. It stays on disk and is copied into plan files,
-so nothing secret is ever in it: what opens a backend goes by environment.
+The file replaces any backend that the configuration names. It stays on disk and is copied into plan files, so
+it holds no secret: credentials of a backend are passed in the environment.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from runner.terraform.relay import CUT_OFF, DIRECT
 #: Terraform's name of each backend that a snapshot may choose.
 KINDS = {"console": "http", "pg": "pg", **{kind: kind for cloud in CLOUDS.values() for kind in cloud.probes}}
 
-#: What Terraform says when somebody else holds the lock.
+#: The summary of Terraform's error when somebody else holds the lock.
 LOCKED = "Error acquiring the state lock"
 _ASK_SECONDS = 5.0
 
 
 def backend_type(claim: Claim) -> str | None:
-    """The backend that Terraform must end up with; None when the job has no state at all."""
-    chosen = claim.snapshot.get("backend") or {"kind": "console"}
-    kind = str(chosen.get("kind"))
+    """Return the backend that Terraform must use; None when the job has no state."""
+    backend = claim.snapshot.get("backend") or {"kind": "console"}
+    kind = str(backend.get("kind"))
     if kind == "console":
         return KINDS[kind] if claim.state else None
     if kind not in KINDS:
@@ -43,18 +43,18 @@ def backend_type(claim: Claim) -> str | None:
 
 
 def backend_file(claim: Claim) -> str | None:
-    """The text of the override file."""
-    terraforms_name = backend_type(claim)
-    if terraforms_name is None:
+    """Return the text of the override file."""
+    type = backend_type(claim)
+    if type is None:
         return None
     settings: dict[str, Any] = (claim.snapshot.get("backend") or {}).get("settings") or {}
-    return json.dumps({"terraform": {"backend": {terraforms_name: settings}}})
+    return json.dumps({"terraform": {"backend": {type: settings}}})
 
 
 def console_state(environ: Mapping[str, str]) -> bytes | None:
-    """The state as the console has it, empty when there is none; None when it has to be asked otherwise.
+    """Read the state from the console, empty when there is none; None when another way is needed.
 
-    `terraform state pull` says the same, and takes as long as half a plan.
+    `terraform state pull` returns the same, and takes as long as half a plan.
     """
     if "TF_HTTP_ADDRESS" not in environ:
         return None
@@ -70,14 +70,14 @@ def console_state(environ: Mapping[str, str]) -> bytes | None:
 
 
 def lock_holder(environ: Mapping[str, str]) -> str:
-    """Who holds the lock on the console's state, in a few words; empty when nobody can say."""
+    """Name the holder of the lock on the console's state; empty when that cannot be found out."""
     if "TF_HTTP_LOCK_ADDRESS" not in environ:
         return ""
     login = (environ["TF_HTTP_USERNAME"], environ["TF_HTTP_PASSWORD"])
     try:
         answer = httpx.get(environ["TF_HTTP_LOCK_ADDRESS"], auth=login, timeout=_ASK_SECONDS, trust_env=False)
-        held = answer.json() if answer.status_code == httpx.codes.OK else {}
+        lock = answer.json() if answer.status_code == httpx.codes.OK else {}
     except (httpx.HTTPError, ValueError):
         return ""
-    name = str(held.get("Info") or held.get("Who") or "")
-    return f"{name} since {held['Created']}" if name and held.get("Created") else name
+    name = str(lock.get("Info") or lock.get("Who") or "")
+    return f"{name} since {lock['Created']}" if name and lock.get("Created") else name

@@ -1,4 +1,4 @@
-"""`slipway-runner check`: tries everything that a runner needs, and says what is wrong."""
+"""`slipway-runner check`: tries everything that a runner needs, and reports each problem."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from runner.terraform.workdir import DataDirectory
 MIN_FREE_BYTES = 1024 * 1024 * 1024
 #: Leases do not need equal clocks, but TLS and cloud credentials do.
 MAX_CLOCK_DIFFERENCE_SECONDS = 60.0
-#: A certificate is worth a word before it ends.
+#: A certificate is reported before it ends.
 CERTIFICATE_DAYS = 14
 _CONNECT_SECONDS = 10.0
 
-#: What to do about a certificate, by OpenSSL's number for what is wrong with it.
+#: The remedy for a certificate, by OpenSSL's number for the problem.
 _REMEDIES = {
     9: "it is of the future; set this machine's clock",
     10: "renew it at the console, or set this machine's clock",
@@ -44,59 +44,59 @@ class FactsOf(Protocol):
     def __call__(self, terraform: TerraformBinary, settings: Settings) -> RunnerFacts: ...
 
 
-class _Wrong(Exception):
-    """What a check found."""
+class _Problem(Exception):
+    """A problem that a check has found."""
 
 
 def check(settings: Settings, *, facts_of: FactsOf) -> int:
     """Print one line per check; exit code 1 if something is wrong."""
-    findings = _Findings()
-    terraform = findings.try_(_terraform, "Terraform")
-    findings.try_(lambda: _disk(settings), "data directory")
-    reached = findings.try_(lambda: _reach(settings), "console")
-    encrypted = findings.try_(lambda: _tls(settings), "TLS") if reached else None
+    checks = _Checks()
+    terraform = checks.run(_check_terraform, "Terraform")
+    checks.run(lambda: _check_disk(settings), "data directory")
+    reached = checks.run(lambda: _check_connection(settings), "console")
+    encrypted = checks.run(lambda: _check_tls(settings), "TLS") if reached else None
     if terraform and encrypted:
         facts = facts_of(terraform[0], settings)
-        answer = findings.try_(lambda: _credential(settings, facts), "credential")
+        answer = checks.run(lambda: _check_credential(settings, facts), "credential")
         if answer:
-            findings.try_(lambda: _clock(answer[0]), "clock")
-    for what in findings.not_tried:
-        _say(f"-      {what}: cannot be tried before the rest is right.")
-    return 1 if findings.wrong else 0
+            checks.run(lambda: _check_clock(answer[0]), "clock")
+    for what in checks.not_tried:
+        _print(f"-      {what}: cannot be tried before the rest is right.")
+    return 1 if checks.problems else 0
 
 
-class _Findings:
+class _Checks:
     def __init__(self) -> None:
-        self.wrong = 0
+        self.problems = 0
         self.not_tried = ["Terraform", "data directory", "console", "TLS", "credential", "clock"]
 
-    def try_(self, look: Callable[[], tuple[T, str]], what: str) -> tuple[T, str] | None:
+    def run(self, check: Callable[[], tuple[T, str]], what: str) -> tuple[T, str] | None:
         self.not_tried.remove(what)
         try:
-            found = look()
-        except (_Wrong, TerraformMissing, SettingsError, ConsoleError) as error:
-            self.wrong += 1
-            _say(f"wrong  {what}: {error}")
+            result = check()
+        except (_Problem, TerraformMissing, SettingsError, ConsoleError) as error:
+            self.problems += 1
+            _print(f"wrong  {what}: {error}")
             return None
-        _say(f"ok     {what}: {found[1]}")
-        return found
+        _print(f"ok     {what}: {result[1]}")
+        return result
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(line)  # noqa: T201 - this is what the command is for
 
 
-def _terraform() -> tuple[TerraformBinary, str]:
+def _check_terraform() -> tuple[TerraformBinary, str]:
     terraform = find_terraform()
     return terraform, f"{terraform.product} {terraform.version}, {terraform.path} (from {terraform.origin})"
 
 
-def _disk(settings: Settings) -> tuple[None, str]:
+def _check_disk(settings: Settings) -> tuple[None, str]:
     data = DataDirectory(settings.data_dir)
     data.prepare()
     free = shutil.disk_usage(settings.data_dir).free
     if free < MIN_FREE_BYTES:
-        raise _Wrong(
+        raise _Problem(
             f"{settings.data_dir} has only {free // 1024 // 1024} MiB free: make room for providers."
         )
     _require_programs_run(data.plugin_cache)
@@ -104,30 +104,30 @@ def _disk(settings: Settings) -> tuple[None, str]:
 
 
 def _require_programs_run(directory: Path) -> None:
-    """Providers are started from here, which a file system that is mounted `noexec` refuses."""
-    script = _written_script(directory)
+    """Run a script here, as providers are: a file system that is mounted `noexec` refuses."""
+    script = _write_script(directory)
     try:
         subprocess.run([script], check=True, env={}, timeout=10)
     except (OSError, subprocess.SubprocessError) as error:
-        raise _Wrong(
+        raise _Problem(
             f"programs in {directory} cannot be run ({error}), so providers cannot: mount it without noexec."
         ) from error
     finally:
         script.unlink()
 
 
-def _written_script(directory: Path) -> Path:
+def _write_script(directory: Path) -> Path:
     try:
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as script:
             script.write("#!/bin/sh\n")
     except OSError as error:
-        raise _Wrong(f"nothing can be written in {directory}: {error.strerror}.") from error
+        raise _Problem(f"nothing can be written in {directory}: {error.strerror}.") from error
     Path(script.name).chmod(0o700)
     return Path(script.name)
 
 
-def _reach(settings: Settings) -> tuple[None, str]:
-    """Whether something listens there at all; a proxy in between is the client's business."""
+def _check_connection(settings: Settings) -> tuple[None, str]:
+    """Connect to the console's address, except through a proxy, which is the client's business."""
     host, port = _host_and_port(settings)
     if _goes_through_proxy(settings):
         return None, f"{settings.console_url}, through a proxy"
@@ -135,20 +135,22 @@ def _reach(settings: Settings) -> tuple[None, str]:
     try:
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except socket.gaierror as error:
-        raise _Wrong(
+        raise _Problem(
             f"the name {host} is not known here ({error.strerror}): check --console and DNS."
         ) from error
     except OSError as error:
-        raise _Wrong(
+        raise _Problem(
             f"nothing answers at {host}, port {port} ({error}): check --console, the route and the firewall."
         ) from error
     return None, f"{settings.console_url} answers after {(time.monotonic() - began) * 1000:.0f} ms"
 
 
-def _tls(settings: Settings) -> tuple[None, str]:
+def _check_tls(settings: Settings) -> tuple[None, str]:
     if settings.console_url.startswith("http:"):
         if settings.sends_in_clear:
-            raise _Wrong(f"{settings.console_url} is not encrypted: others may read credentials. Use https.")
+            raise _Problem(
+                f"{settings.console_url} is not encrypted: others may read credentials. Use https."
+            )
         return None, "not needed on this machine's own addresses"
     if _goes_through_proxy(settings):
         return None, "checked with the credential"
@@ -162,11 +164,11 @@ def _tls(settings: Settings) -> tuple[None, str]:
             return None, f"{encrypted.version()}, {_validity(encrypted)}"
     except ssl.SSLCertVerificationError as error:
         remedy = _REMEDIES.get(error.verify_code, "give its authority with --ca-file")
-        raise _Wrong(
+        raise _Problem(
             f"the certificate of {host} is not trusted ({error.verify_message}): {remedy}."
         ) from error
     except OSError as error:
-        raise _Wrong(f"no encrypted connection to {host}, port {port}: {error}.") from error
+        raise _Problem(f"no encrypted connection to {host}, port {port}: {error}.") from error
 
 
 def _validity(encrypted: ssl.SSLSocket) -> str:
@@ -174,7 +176,7 @@ def _validity(encrypted: ssl.SSLSocket) -> str:
     ends_at = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)
     days = (ends_at - datetime.now(UTC)).days
     if days < CERTIFICATE_DAYS:
-        raise _Wrong(f"the console's certificate ends in {days} days, on {ends_at:%Y-%m-%d}: renew it.")
+        raise _Problem(f"the console's certificate ends in {days} days, on {ends_at:%Y-%m-%d}: renew it.")
     return f"a certificate until {ends_at:%Y-%m-%d}"
 
 
@@ -188,10 +190,12 @@ def _goes_through_proxy(settings: Settings) -> bool:
     return parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
 
 
-def _credential(settings: Settings, facts: RunnerFacts) -> tuple[HelloAnswer, str]:
+def _check_credential(settings: Settings, facts: RunnerFacts) -> tuple[HelloAnswer, str]:
     credential = settings.credential or read_credential(settings.credential_file)
     if not credential:
-        raise _Wrong(f"none in {settings.credential_file}: start the runner once with a registration token.")
+        raise _Problem(
+            f"none in {settings.credential_file}: start the runner once with a registration token."
+        )
     client = ConsoleClient(console_url=settings.console_url, credential=credential, ca_file=settings.ca_file)
     try:
         answer = client.hello(facts, give_up=lambda: True)
@@ -201,9 +205,9 @@ def _credential(settings: Settings, facts: RunnerFacts) -> tuple[HelloAnswer, st
     return answer, f"the console knows this runner as {answer.name} of {answer.organization}, pools: {pools}"
 
 
-def _clock(answer: HelloAnswer) -> tuple[None, str]:
+def _check_clock(answer: HelloAnswer) -> tuple[None, str]:
     theirs = datetime.fromisoformat(answer.server_time)
     difference = abs((datetime.now(UTC) - theirs).total_seconds())
     if difference > MAX_CLOCK_DIFFERENCE_SECONDS:
-        raise _Wrong(f"{difference:.0f} s away from the console's: set up time synchronisation.")
+        raise _Problem(f"{difference:.0f} s away from the console's: set up time synchronisation.")
     return None, f"{difference:.1f} s away from the console's"

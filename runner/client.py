@@ -62,7 +62,7 @@ _NO_CONTENT = httpx.codes.NO_CONTENT
 
 
 class ConsoleError(Exception):
-    """The console did not do what was asked."""
+    """The console did not do what the runner asked."""
 
 
 class ConsoleAway(ConsoleError):
@@ -84,9 +84,9 @@ class NotTheConsole(Refused):
 
     def __init__(self, response: httpx.Response) -> None:
         target = response.headers.get("Location")
-        said = f"HTTP {response.status_code}" + (f", go to {target}" if target else "")
+        answer = f"HTTP {response.status_code}" + (f", go to {target}" if target else "")
         detail = (
-            f"{response.request.url} is answered by something else than a console ({said}): check --console"
+            f"{response.request.url} is answered by something else than a console ({answer}): check --console"
         )
         super().__init__(status=response.status_code, code="not_the_console", detail=detail)
 
@@ -108,8 +108,8 @@ class UnreadableClaim(Refused):
 
     def __init__(self, claim: Any, detail: str) -> None:
         super().__init__(status=httpx.codes.OK, code="invalid_answer", detail=detail)
-        named = claim if isinstance(claim, dict) else {}
-        self.job_id, self.claim_id = str(named.get("job_id", "")), str(named.get("claim_id", ""))
+        fields = claim if isinstance(claim, dict) else {}
+        self.job_id, self.claim_id = str(fields.get("job_id", "")), str(fields.get("claim_id", ""))
 
 
 class LogFull(Refused):
@@ -134,10 +134,10 @@ _REFUSALS: dict[str, type[Refused]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanUpload:
-    """What a PLAN leaves behind: the saved plan, its masked JSON, the lock file and the fingerprint."""
+    """The results of a PLAN: the saved plan, its masked JSON, the lock file and the fingerprint."""
 
     plan: Path
-    shown: Path
+    masked_json: Path
     lock: Path
     fingerprint: str
 
@@ -173,7 +173,7 @@ class ConsoleClient:
         self._http.headers["Authorization"] = f"Bearer {credential}"
 
     def on_refusal(self, other_credential: Callable[[], str | None]) -> None:
-        """Whom to ask for another credential when the console no longer takes this one."""
+        """Set a source for another credential when the console no longer accepts this one."""
         self._other_credential = other_credential
 
     def close(self) -> None:
@@ -191,11 +191,11 @@ class ConsoleClient:
         return self._ask(RotationAnswer, "POST", "/api/runners/rotate", give_up=lambda: True)
 
     def goodbye(self, goodbye: Goodbye, *, timeout: float) -> None:
-        """A single try, and no word in the log: nobody waits for a console that is away any more."""
+        """Try once, and log nothing: nobody waits for an absent console any more."""
         try:
             _raise_for(self._http.post("/api/runners/goodbye", json=to_wire(goodbye), timeout=timeout))
         except (httpx.RequestError, _TryLater) as reason:
-            raise ConsoleAway(f"The console at {self._url} does not answer: {_said(reason)}") from reason
+            raise ConsoleAway(f"The console at {self._url} does not answer: {_describe(reason)}") from reason
 
     def claim(self, request: ClaimRequest, *, give_up: GiveUp) -> Claim | None:
         """Wait for a job. Each try repeats the same claim key, so an answer that got lost comes again."""
@@ -209,7 +209,7 @@ class ConsoleClient:
         )
 
     def heartbeat(self, job_id: str, request: HeartbeatRequest, *, timeout: float) -> HeartbeatAnswer:
-        """A single try: the next beat is the retry."""
+        """Send one beat, without another try: the next beat is that."""
         return self._ask(
             HeartbeatAnswer,
             "POST",
@@ -260,7 +260,7 @@ class ConsoleClient:
                     _raise_for(response)
                 return _save(response, target)
 
-        return self._patiently(fetch, give_up=give_up)
+        return self._retry(fetch, give_up=give_up)
 
     def upload_errored_state(self, job_id: str, claim_id: str, state: bytes, *, give_up: GiveUp) -> None:
         """Keep a state that Terraform could not save with its job. The claim may be gone by now."""
@@ -285,9 +285,9 @@ class ConsoleClient:
             give_up=give_up,
         )
 
-    def send_resources(self, job_id: str, found: FoundResources, *, give_up: GiveUp) -> None:
+    def send_resources(self, job_id: str, resources: FoundResources, *, give_up: GiveUp) -> None:
         path = f"/api/jobs/{job_id}/resources"
-        self._send("PUT", path, read=_ignore, json=to_wire(found), give_up=give_up)
+        self._send("PUT", path, read=_ignore, json=to_wire(resources), give_up=give_up)
 
     def _ask(self, kind: type[Answer], method: str, path: str, *, give_up: GiveUp, **request: Any) -> Answer:
         return self._send(
@@ -311,9 +311,9 @@ class ConsoleClient:
             _raise_for(response)
             return read(response)
 
-        return self._patiently(once, give_up=give_up)
+        return self._retry(once, give_up=give_up)
 
-    def _patiently(self, attempt: Callable[[], Answer], *, give_up: GiveUp) -> Answer:
+    def _retry(self, attempt: Callable[[], Answer], *, give_up: GiveUp) -> Answer:
         tries = 0
         while True:
             try:
@@ -322,34 +322,34 @@ class ConsoleClient:
                 # Once found, the console is behind whatever answers in its place now.
                 if isinstance(reason, NotTheConsole) and not self._is_found:
                     raise
-                self._outage.began(reason)
+                self._outage.begin(reason)
                 if give_up() or not _pause(_wait_seconds(tries, reason), give_up):
                     raise ConsoleAway(
-                        f"The console at {self._url} does not answer: {_said(reason)}"
+                        f"The console at {self._url} does not answer: {_describe(reason)}"
                     ) from reason
                 tries += 1
             except CredentialRefused:
-                self._outage.ended()
+                self._outage.end()
                 other = self._other_credential()
                 if not other or other == self.credential:
                     raise
                 self.use_credential(other)
             except Refused:
-                self._outage.ended()
+                self._outage.end()
                 raise
             else:
                 self._is_found = True
-                self._outage.ended()
+                self._outage.end()
                 return answer
 
 
 def errored_state_path(job_id: str, claim_id: str) -> str:
-    """Where a person finds a state that was uploaded with its job."""
+    """Return the address at which people download a state that was uploaded with its job."""
     return f"/api/jobs/{job_id}/errored-states/{claim_id}"
 
 
 class _TryLater(Exception):
-    """An answer that says: not now."""
+    """An answer that asks for another try later."""
 
     def __init__(self, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
@@ -357,28 +357,28 @@ class _TryLater(Exception):
 
 
 class _Outage:
-    """Says once that the console is away, and once that it is back."""
+    """Logs once that the console is away, and once that it is back."""
 
     def __init__(self, console_url: str) -> None:
         self._url = console_url
         self._since: float | None = None
         self._lock = threading.Lock()
 
-    def began(self, reason: Exception) -> None:
+    def begin(self, reason: Exception) -> None:
         with self._lock:
             if self._since is not None:
                 return
             self._since = clock.now()
-        logger.warning("The console at %s does not answer (%s); trying again.", self._url, _said(reason))
+        logger.warning("The console at %s does not answer (%s); trying again.", self._url, _describe(reason))
 
-    def ended(self) -> None:
+    def end(self) -> None:
         with self._lock:
             since, self._since = self._since, None
         if since is not None:
             logger.info("The console answers again after %.0f s.", clock.now() - since)
 
 
-def _said(reason: Exception) -> str:
+def _describe(reason: Exception) -> str:
     return str(reason) or type(reason).__name__
 
 
@@ -389,10 +389,10 @@ def _wait_seconds(tries: int, reason: Exception) -> float:
 
 
 def _pause(seconds: float, give_up: GiveUp) -> bool:
-    """Wait, unless it is time to give up; says whether to try again."""
+    """Wait, unless it is time to give up; returns whether to try again."""
     end = clock.now() + seconds
-    while (left := end - clock.now()) > 0:
-        time.sleep(min(left, _PAUSE_SLICE_SECONDS))
+    while (remaining := end - clock.now()) > 0:
+        time.sleep(min(remaining, _PAUSE_SLICE_SECONDS))
         if give_up():
             return False
     return True
@@ -435,20 +435,22 @@ def _raise_for(response: httpx.Response) -> None:
 
 
 def _is_page(response: httpx.Response) -> bool:
-    """Not of the console's, which gives runners no pages; without content the type says nothing."""
+    """Return whether this is a web page, which the console never sends to runners."""
     is_html = response.headers.get("Content-Type", "").startswith("text/html")
     return is_html and response.is_success and response.status_code != _NO_CONTENT
 
 
 def _ignore(response: httpx.Response) -> None:
-    """For answers that say nothing but that it was done."""
+    """Read nothing: the status is the whole answer."""
 
 
 def _refusal(response: httpx.Response, problem: dict[str, Any]) -> Refused:
     code = str(problem.get("code") or "")
     facts: dict[str, Any] = {"status": response.status_code, "code": code or "refused"}
     facts["detail"] = (
-        str(problem.get("detail") or problem.get("title") or "") if code else _by_a_proxy(response)
+        str(problem.get("detail") or problem.get("title") or "")
+        if code
+        else _describe_proxy_refusal(response)
     )
     expected = problem.get("expected_seq")
     if code == "log_gap" and isinstance(expected, int):
@@ -456,12 +458,12 @@ def _refusal(response: httpx.Response, problem: dict[str, Any]) -> Refused:
     return _REFUSALS.get(code, Refused)(**facts)
 
 
-def _by_a_proxy(response: httpx.Response) -> str:
-    """The console itself says why it refuses something, by a code."""
-    said = f"Something in front of the console answers HTTP {response.status_code}"
+def _describe_proxy_refusal(response: httpx.Response) -> str:
+    """Describe a refusal without the code that each of the console's own has."""
+    problem = f"Something in front of the console answers HTTP {response.status_code}"
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-        return f"{said}: it takes no request of this size. Raise its limit, see docs/operating.md"
-    return f"{said}: it does not let this request pass"
+        return f"{problem}: it takes no request of this size. Raise its limit, see docs/operating.md"
+    return f"{problem}: it does not let this request pass"
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
@@ -493,7 +495,7 @@ def _multipart(upload: PlanUpload | None) -> Iterator[dict[str, Any]]:
     with ExitStack() as stack:
         files = {
             "plan": ("plan", stack.enter_context(upload.plan.open("rb")), "application/octet-stream"),
-            "json": ("plan.json", stack.enter_context(upload.shown.open("rb")), "application/json"),
+            "json": ("plan.json", stack.enter_context(upload.masked_json.open("rb")), "application/json"),
             "lock": ("lock.hcl", stack.enter_context(upload.lock.open("rb")), "text/plain"),
         }
         yield {"files": files, "data": {"fingerprint": upload.fingerprint}}

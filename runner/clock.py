@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 
 
 def now() -> float:
-    """Seconds that also pass while the machine is suspended, as the console's lease does.
+    """Return seconds that also pass while the machine is suspended, as the console's lease does.
 
-    The same for every process of the machine, so that the watchdog can be told absolute times.
+    Every process of the machine has the same clock, so that the watchdog can use absolute times.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def timestamp() -> str:
-    """The present as RFC 3339 UTC."""
-    return _spelled(time.time_ns() // 1_000_000)
+    """Return the present time as RFC 3339 UTC."""
+    return _format(time.time_ns() // 1_000_000)
 
 
 @functools.lru_cache(maxsize=1)
-def _spelled(milliseconds: int) -> str:
-    """Lines of a burst share their millisecond, and spelling it out takes longer than the rest of a line."""
+def _format(milliseconds: int) -> str:
+    """Format a time, cached: lines of a burst share it, and this is the dearest part of a line."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

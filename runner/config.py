@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-#: How long a cancelled Terraform may take to finish what it has in flight. The lease is renewed
+#: The time for a cancelled Terraform to finish the requests that it has in flight. The lease is renewed
 #: meanwhile, so this can be generous: killing an apply loses track of half-made resources.
 DEFAULT_STOP_GRACE_SECONDS = 60.0
 
@@ -57,15 +57,15 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
         data_dir=data_dir.absolute(),
         credential_file=(credential_file or data_dir / "credential").absolute(),
         # A file named on the command line is meant; the environment may be left over.
-        credential=None if options.credential_file else _given_credential(environ),
+        credential=None if options.credential_file else _credential_of(environ),
         # By the environment only: a command line is for everybody to read.
         token=environ.get("SLIPWAY_REGISTRATION_TOKEN", "").strip() or None,
         name=options.name or environ.get("SLIPWAY_RUNNER_NAME") or socket.gethostname(),
         pools=_names(",".join(options.pool) or environ.get("SLIPWAY_RUNNER_POOLS") or ""),
         slots=_slots(options.slots),
         once=options.once,
-        ca_file=_authorities(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
-        terraform_config=_readable(
+        ca_file=_certificate_file(options.ca_file or _path(environ, "SLIPWAY_CA_FILE")),
+        terraform_config=_require_file(
             options.terraform_config or _path(environ, "SLIPWAY_RUNNER_TERRAFORM_CONFIG")
         ),
         pass_environment=_names(options.pass_env or environ.get("SLIPWAY_RUNNER_PASS_ENV") or ""),
@@ -76,11 +76,11 @@ def load_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Se
 
 
 def is_credential(text: str) -> bool:
-    """One word that a header can carry. What is none would be shown in the error of whoever sends it."""
+    """Return whether this is one word that a header can carry: an error would show any other text."""
     return bool(text) and all("!" <= char <= "~" for char in text)
 
 
-def _given_credential(environ: Mapping[str, str]) -> str | None:
+def _credential_of(environ: Mapping[str, str]) -> str | None:
     text = environ.get("SLIPWAY_RUNNER_CREDENTIAL", "").strip()
     if text and not is_credential(text):
         raise SettingsError("SLIPWAY_RUNNER_CREDENTIAL does not hold a credential: give it as it was shown.")
@@ -122,14 +122,14 @@ def _path(environ: Mapping[str, str], name: str) -> Path | None:
     return Path(environ[name]) if environ.get(name) else None
 
 
-def _readable(path: Path | None) -> Path | None:
+def _require_file(path: Path | None) -> Path | None:
     if path and not path.is_file():
         raise SettingsError(f"There is no file {path}.")
     return path.absolute() if path else None
 
 
-def _authorities(path: Path | None) -> Path | None:
-    file = _readable(path)
+def _certificate_file(path: Path | None) -> Path | None:
+    file = _require_file(path)
     if file:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
@@ -145,7 +145,7 @@ def _slots(slots: int) -> int:
 
 
 def _limits(texts: Iterable[str]) -> dict[int, int]:
-    """By the operating system's numbers, and never above what the runner itself may have."""
+    """Return the limits by number; none may exceed the runner's own."""
     return dict(map(_limit, texts))
 
 
@@ -159,7 +159,7 @@ def _limit(text: str) -> tuple[int, int]:
     # Core dumps are forbidden in any case.
     most = 0 if number == resource.RLIMIT_CORE else resource.getrlimit(number)[1]
     if most != resource.RLIM_INFINITY and int(value) > most:
-        raise SettingsError(f"--limit {text} is more than this runner itself may have, which is {most}.")
+        raise SettingsError(f"--limit {text} exceeds the limit of this runner itself, which is {most}.")
     return number, int(value)
 
 

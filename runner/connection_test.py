@@ -19,14 +19,14 @@ from runner.clouds.contract import (
     ShortSession,
     detail_and_remedy,
 )
-from runner.identity import CLOUD_UNKNOWN, HeldIdentity, hold_identity
+from runner.identity import CLOUD_UNKNOWN, IdentityInUse, require_identity
 from runner.outcome import StepFailed
 from runner.protocol import LogLevel
 from runner.stopping import Stopped
 
 
 def test_connection(attempt: Attempt) -> None:
-    identity = hold_identity(attempt)
+    identity = require_identity(attempt)
     with attempt.phase("test", "Testing the connection"):
         test = _Test(attempt, identity)
         attempt.stop.unless_stopped(test.run)
@@ -46,7 +46,7 @@ def test_connection(attempt: Attempt) -> None:
 class _Test:
     """Collects checks; one that cannot be made because of an earlier one is unknown."""
 
-    def __init__(self, attempt: Attempt, identity: HeldIdentity) -> None:
+    def __init__(self, attempt: Attempt, identity: IdentityInUse) -> None:
         self._attempt = attempt
         self._identity = identity
         self._has_credentials = False

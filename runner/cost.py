@@ -1,8 +1,8 @@
-"""What a plan costs: asks Infracost where the operator has set it up on the runner, and invents nothing.
+"""The cost of a plan, estimated by Infracost where the operator has set it up on the runner.
 
 `SLIPWAY_INFRACOST` is the program (else `infracost` on the PATH), `INFRACOST_API_KEY` its key; the runner's
-other INFRACOST_ variables reach it too, such as a pricing service of one's own. It sees the plan as people
-do, with secrets masked, and never the state's credentials. An estimate that fails does not fail the PLAN.
+other INFRACOST_ variables reach it too, such as the address of another pricing service. It sees the plan with
+secrets masked, and never the state's credentials. An estimate that fails does not fail the PLAN.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from runner.terraform import process
 from runner.terraform.environment import PASSED
 from runner.terraform.watchdog import MARKER_VARIABLE
 
-#: A price list is a network request; a plan does not wait longer than this for it.
+#: A price list is a network request; a plan waits no longer than this for it.
 PATIENCE_SECONDS = 60.0
 KEY = "INFRACOST_API_KEY"
 
 
 class NoEstimate(Exception):
-    """There is no estimate; the message says why."""
+    """An estimate could not be made; the message says why."""
 
 
 def estimate_cost(attempt: Attempt) -> None:
-    """The last step of a PLAN: its monthly cost before and after, into the report."""
+    """Add the monthly cost before and after to the report of a PLAN."""
     environ = attempt.equipment.environ
     program = find_infracost(environ)
     if program is None:
@@ -46,9 +46,9 @@ def estimate_cost(attempt: Attempt) -> None:
 
 
 def find_infracost(environ: Mapping[str, str]) -> str | None:
-    """The program that the operator named or installed; None when cost was never set up here."""
-    if named := environ.get("SLIPWAY_INFRACOST"):
-        return named
+    """Return the program that the operator named or installed; None without such a setup."""
+    if program := environ.get("SLIPWAY_INFRACOST"):
+        return program
     return shutil.which("infracost", path=environ.get("PATH")) if environ.get(KEY) else None
 
 
@@ -57,7 +57,7 @@ def infracost_args(program: str, *, plan: Path) -> list[str]:
 
 
 def read_estimate(text: str) -> dict[str, str]:
-    """Infracost's answer in the words of a PLAN's report. Amounts are texts: money is not a float."""
+    """Convert Infracost's answer for a PLAN's report. Amounts are texts: money is not a float."""
     try:
         answer = json.loads(text)
         before, after = _amount(answer, "pastTotalMonthlyCost"), _amount(answer, "totalMonthlyCost")
@@ -75,7 +75,7 @@ def read_estimate(text: str) -> dict[str, str]:
 
 
 def _amount(answer: dict[str, Any], key: str) -> Decimal:
-    """Null stands for what has no price, which costs nothing as far as Infracost can tell."""
+    """Read an amount; null, for resources without a price, counts as zero."""
     amount = Decimal(str(answer.get(key) or "0"))
     if not amount.is_finite():
         raise ValueError(key)
@@ -100,8 +100,8 @@ def _estimate(attempt: Attempt, program: str) -> dict[str, str]:
         raise NoEstimate(f"{program} cannot be started: {error.strerror}.") from error
     attempt.stop.check()
     if code != 0:
-        _tell(attempt, stderr)
-        raise NoEstimate(f"Infracost ended with exit code {code}; the log has what it said.")
+        _log_errors(attempt, stderr)
+        raise NoEstimate(f"Infracost ended with exit code {code}; see the log.")
     return read_estimate(stdout.read_text("utf-8", "replace"))
 
 
@@ -112,13 +112,13 @@ def _environment(attempt: Attempt) -> dict[str, str]:
     return {**environ, **own, "INFRACOST_SKIP_UPDATE_CHECK": "true"}
 
 
-def _tell(attempt: Attempt, stderr: Path) -> None:
+def _log_errors(attempt: Attempt, stderr: Path) -> None:
     for line in stderr.read_text("utf-8", "replace").splitlines()[:50]:
         attempt.log.write(line, LogLevel.WARN)
 
 
 class _Patience(Stop):
-    """The attempt's own stop, and an end of patience besides."""
+    """The attempt's own stop, or the end of the time for an estimate."""
 
     def __init__(self, attempts: Stop, lease: Lease) -> None:
         super().__init__(lease=lease, timeout_seconds=PATIENCE_SECONDS, grace_seconds=2.0)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from runner.attempt import Attempt
 from runner.client import ConsoleAway, Refused, StaleClaim
 from runner.heartbeat import Heartbeat
-from runner.outcome import Outcome, StepFailed, failed, stopped, succeeded
+from runner.outcome import Outcome, StepFailed, failure, interruption, success
 from runner.protocol import JobStatus, LogLevel, StatusReport
 from runner.steps import steps_of
 from runner.stopping import Stopped, StopReason
@@ -79,26 +79,26 @@ def _run_steps(attempt: Attempt) -> Outcome:
             if not attempt.has_applied:
                 attempt.stop.check()
             step(attempt)
-        return succeeded(attempt.result)
+        return success(attempt.result)
     except Stopped as stop:
-        return _stopped(attempt, stop.reason)
+        return _interruption(attempt, stop.reason)
     except StepFailed as error:
-        return failed(error.code, str(error), fatal=error.fatal, result=attempt.result)
+        return failure(error.code, str(error), fatal=error.fatal, result=attempt.result)
     except StaleClaim as error:
-        return failed("stale_claim", str(error))
+        return failure("stale_claim", str(error))
     except (Refused, ConsoleAway) as error:
         if reason := attempt.stop.reason:
-            return _stopped(attempt, reason)
+            return _interruption(attempt, reason)
         if isinstance(error, Refused) and error.code in _REFUSALS:
-            return failed(error.code, error.detail, fatal=True)
-        return failed("console_refused", f"The console refused a step of {attempt.phase_name}: {error}")
+            return failure(error.code, error.detail, fatal=True)
+        return failure("console_refused", f"The console refused a step of {attempt.phase_name}: {error}")
     except Exception as error:
         number, phase = attempt.claim.job_number, attempt.phase_name
         if _is_full_disk(error):
             logger.error("Job %d: the disk is full during %s.", number, phase)
         else:
             logger.exception("Job %d: %s failed.", number, phase)
-        return failed("runner_failed", _describe_error(error, phase))
+        return failure("runner_failed", _describe_error(error, phase))
 
 
 def _report_start(attempt: Attempt) -> None:
@@ -108,8 +108,8 @@ def _report_start(attempt: Attempt) -> None:
     attempt.log.write(f"Runner {attempt.equipment.name}, {terraform.product} {terraform.version}")
 
 
-def _stopped(attempt: Attempt, reason: StopReason) -> Outcome:
-    return stopped(
+def _interruption(attempt: Attempt, reason: StopReason) -> Outcome:
+    return interruption(
         reason,
         phase=attempt.phase_name,
         runner=attempt.equipment.name,
@@ -137,7 +137,7 @@ def _send_report(attempt: Attempt, report: StatusReport) -> bool:
     """Send the final report; returns whether the console accepted it."""
     number = attempt.claim.job_number
     try:
-        answer = attempt.client.report(attempt.claim.job_id, report, give_up=attempt.stop.gave_up)
+        answer = attempt.client.report(attempt.claim.job_id, report, give_up=attempt.stop.has_given_up)
     except StaleClaim:
         logger.warning("Job %d: the console has moved on; %s is not recorded.", number, report.status)
         return False

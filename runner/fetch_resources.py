@@ -1,4 +1,4 @@
-"""FETCH_RESOURCES: what is in an account, region by region; a part is kept whatever happens to the rest."""
+"""FETCH_RESOURCES: lists an account, region by region; each part is kept even if others fail."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Any
 
 from runner.attempt import Attempt
 from runner.clouds.contract import GLOBAL, KINDS, Inventory, Resource
-from runner.identity import HeldIdentity, hold_identity
+from runner.identity import IdentityInUse, require_identity
 from runner.outcome import StepFailed
 from runner.protocol import FoundResources, LogLevel
 from runner.stopping import Stopped
 
-#: Regions that are looked at side by side: enough to hide the distance, too few to be throttled for it.
+#: Regions that are listed at the same time: enough to hide latency, too few to be throttled for it.
 _AT_ONCE = 8
 #: Resources of one upload: about 100 KB, well below what the console takes.
 PART_SIZE = 500
-#: A report names so many failures; the log has them all.
-_MAX_TOLD = 50
+#: The most failures in a report; the log has them all.
+_MAX_FAILURES = 50
 
 
 def fetch_resources(attempt: Attempt) -> None:
-    held = hold_identity(attempt)
+    identity = require_identity(attempt)
     with attempt.phase("credentials", "Obtaining credentials"):
-        held.open()
-    with attempt.phase("fetch", "Looking at what is in the account"):
-        survey = attempt.stop.unless_stopped(lambda: _surveyed(attempt, held))
+        identity.open()
+    with attempt.phase("fetch", "Listing resources"):
+        survey = attempt.stop.unless_stopped(lambda: _survey_account(attempt, identity))
     attempt.result.update(survey.result())
-    if survey.failures and not survey.looks_that_worked:
+    if survey.failures and not survey.lists_read:
         raise StepFailed("resources_unreadable", f"Nothing could be read: {survey.failures[0].error}")
 
 
-def _surveyed(attempt: Attempt, held: HeldIdentity) -> _Survey:
-    survey = _Survey(attempt, held.inventory())
+def _survey_account(attempt: Attempt, identity: IdentityInUse) -> _Survey:
+    survey = _Survey(attempt, identity.inventory())
     survey.run()
     return survey
 
@@ -49,74 +49,74 @@ class _Failure:
 
 
 class _Survey:
-    """One round through the account."""
+    """One pass over the account."""
 
     def __init__(self, attempt: Attempt, inventory: Inventory) -> None:
         self._attempt = attempt
         self._inventory = inventory
-        wanted = attempt.claim.snapshot.get("kinds") or KINDS
-        self._everywhere = [kind for kind in inventory.everywhere if kind in wanted]
-        self._regional = [kind for kind in inventory.regional if kind in wanted]
+        kinds = attempt.claim.snapshot.get("kinds") or KINDS
+        self._everywhere = [kind for kind in inventory.everywhere if kind in kinds]
+        self._regional = [kind for kind in inventory.regional if kind in kinds]
         self._lock = threading.Lock()
-        self._found: Counter[str] = Counter()
-        self.looks_that_worked = 0
+        self._counts: Counter[str] = Counter()
+        self.lists_read = 0
         self.failures: list[_Failure] = []
 
     def run(self) -> None:
         regions = self._regions() if self._regional else []
-        looks = [partial(self._look, GLOBAL, self._everywhere)]
-        looks += [partial(self._look, region, self._regional) for region in regions]
-        self._attempt.stop.all_unless_stopped(looks, at_once=_AT_ONCE)
+        lists = [partial(self._list_region, GLOBAL, self._everywhere)]
+        lists += [partial(self._list_region, region, self._regional) for region in regions]
+        self._attempt.stop.all_unless_stopped(lists, at_once=_AT_ONCE)
 
     def result(self) -> dict[str, Any]:
-        told = [dataclasses.asdict(failure) for failure in self.failures[:_MAX_TOLD]]
-        return {"found": dict(self._found), "failed": told, "failed_count": len(self.failures)}
+        failures = [dataclasses.asdict(failure) for failure in self.failures[:_MAX_FAILURES]]
+        return {"found": dict(self._counts), "failed": failures, "failed_count": len(self.failures)}
 
     def _regions(self) -> list[str]:
         try:
             return self._inventory.regions()
         except Exception as error:
-            self._tell(f"The regions cannot be listed: {self._inventory.explain(error)}")
+            self._warn(f"The regions cannot be listed: {self._inventory.explain(error)}")
             with self._lock:
                 self.failures.append(_Failure(GLOBAL, "region", self._inventory.explain(error)))
             return []
 
-    def _look(self, region: str, kinds: Sequence[str]) -> None:
+    def _list_region(self, region: str, kinds: Sequence[str]) -> None:
         for index, kind in enumerate(kinds):
-            found, error = self._collect(kind, region)
+            resources, error = self._collect(kind, region)
             if error and self._inventory.is_off(error, region):
-                said = f"The region {region} is off for this account. Turn it on, or leave it out."
-                self._tell(said)
-                for one in kinds[index:]:
-                    self._send(one, region, [], said)
+                explanation = f"The region {region} is off for this account. Turn it on, or leave it out."
+                self._warn(explanation)
+                for skipped in kinds[index:]:
+                    self._send(skipped, region, [], explanation)
                 return
-            said = self._inventory.explain(error) if error else ""
-            if said:
-                self._tell(f"{region}, {kind.replace('_', ' ')}: {said}")
-            self._send(kind, region, found, said)
+            explanation = self._inventory.explain(error) if error else ""
+            if explanation:
+                self._warn(f"{region}, {kind.replace('_', ' ')}: {explanation}")
+            self._send(kind, region, resources, explanation)
 
     def _collect(self, kind: str, region: str) -> tuple[list[Resource], Exception | None]:
-        """All of it, or as much as there was before something went wrong."""
-        found: list[Resource] = []
+        """Read all pages, or those before an error."""
+        resources: list[Resource] = []
         try:
             for page in self._inventory.pages(kind, region):
                 self._attempt.stop.check()
-                found += page
+                resources += page
         except Stopped:
             raise
         except Exception as error:
-            return found, error
-        return found, None
+            return resources, error
+        return resources, None
 
-    def _send(self, kind: str, region: str, found: list[Resource], error: str) -> None:
+    def _send(self, kind: str, region: str, resources: list[Resource], error: str) -> None:
         by_region: dict[str, list[Resource]] = {}
-        for resource in found:
+        for resource in resources:
             by_region.setdefault(str(resource.pop("region", None) or region), []).append(resource)
-        for place, resources in (by_region or {region: []}).items():
-            self._send_list(kind, place, resources, error)
+        for place, part in (by_region or {region: []}).items():
+            self._send_list(kind, place, part, error)
         with self._lock:
-            self._found[kind] += len(found)
-            self.looks_that_worked += not error
+            self._counts[kind] += len(resources)
+            self.lists_read += not error
             if error:
                 self.failures.append(_Failure(region, kind, error))
 
@@ -139,5 +139,5 @@ class _Survey:
                 give_up=attempt.stop.requested,
             )
 
-    def _tell(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
         self._attempt.log.write(message, LogLevel.WARN)

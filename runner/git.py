@@ -17,43 +17,45 @@ if TYPE_CHECKING:
 
 MAX_FILES = 20_000
 MAX_BYTES = 256 * 1024 * 1024
-#: What all objects of a pack may become: unpacked they are in memory, and a megabyte can become a thousand.
+#: The most that a pack may expand to in memory: a megabyte can become a thousand.
 MAX_OBJECT_BYTES = 256 * 1024 * 1024
 SPOOL_BYTES = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 60
-#: Of a tree's entries: a link and another repository. What is neither is a file, also with the modes that old
-#: programs wrote.
+#: The modes of a link and of another repository in a tree. Any other entry is a file, also with the modes of
+#: old programs.
 LINK, SUBMODULE = 0o120000, 0o160000
 
 # dulwich is imported where it is used: most jobs have no Git source, and an idle runner stays small.
 
 
 def fetch_files(*, url: str, commit: str, token: str | None = None) -> dict[str, str]:
-    """Every file of the repository at the commit. What is not UTF-8 survives as it is."""
+    """Return every file of the repository at the commit. Bytes that are not UTF-8 survive as they are."""
     from dulwich.objects import ObjectID
 
-    wanted = ObjectID(commit.encode())
-    return dict(_files_of(_fetch(url, wanted, token), wanted))
+    commit_id = ObjectID(commit.encode())
+    return dict(_files_of(_fetch(url, commit_id, token), commit_id))
 
 
-def _fetch(url: str, wanted: ObjectID, token: str | None) -> MemoryObjectStore:
-    """The one commit; where the server gives out only what its refs are at, their whole history."""
+def _fetch(url: str, commit: ObjectID, token: str | None) -> MemoryObjectStore:
+    """Fetch one commit, or the whole history of all refs where the server offers nothing else."""
     from dulwich.client import HTTPUnauthorized
     from dulwich.errors import FileFormatException, GitProtocolError, NotGitRepository
     from urllib3.exceptions import HTTPError
 
     try:
         try:
-            return _receive(url, [wanted], token)
+            return _receive(url, [commit], token)
         except GitProtocolError:
             store = _receive(url, None, token)
-            if wanted not in store:
+            if commit not in store:
                 raise
             return store
     except HTTPUnauthorized as error:
-        said = "does not take the Spec's token any more" if token else "asks for a sign-in"
+        problem = "no longer accepts the Spec's token" if token else "asks for a sign-in"
         raise StepFailed(
-            "git_failed", f"{url} {said}. Give the source of the Spec a token that may read it.", fatal=True
+            "git_failed",
+            f"{url} {problem}. Give the source of the Spec a token that may read it.",
+            fatal=True,
         ) from error
     except NotGitRepository as error:
         raise StepFailed(
@@ -63,7 +65,7 @@ def _fetch(url: str, wanted: ObjectID, token: str | None) -> MemoryObjectStore:
         raise _too_large() from error
     except (GitProtocolError, FileFormatException, HTTPError, OSError, KeyError, ValueError) as error:
         raise StepFailed(
-            "git_failed", f"Commit {wanted.decode()[:12]} cannot be fetched from {url}: {error}"
+            "git_failed", f"Commit {commit.decode()[:12]} cannot be fetched from {url}: {error}"
         ) from error
 
 
@@ -82,11 +84,11 @@ def _receive(url: str, wants: list[ObjectID] | None, token: str | None) -> Memor
     manager: Any = client.pool_manager
     opened = manager.urlopen
 
-    def remembered(*arguments: Any, **options: Any) -> Any:
+    def open_and_remember(*arguments: Any, **options: Any) -> Any:
         answers.append(answer := opened(*arguments, **options))
         return answer
 
-    manager.urlopen = remembered
+    manager.urlopen = open_and_remember
     with SpooledTemporaryFile[bytes](max_size=SPOOL_BYTES) as pack:
 
         def keep(data: bytes) -> int:
@@ -104,7 +106,7 @@ def _receive(url: str, wants: list[ObjectID] | None, token: str | None) -> Memor
             )
         finally:
             for answer in answers:
-                answer.close()  # one that is refused half-way is read by nobody
+                answer.close()  # nobody reads one that was refused half-way
             manager.clear()
         check_pack(pack, limit_bytes=MAX_OBJECT_BYTES)
         _unpack(pack, store)
@@ -123,15 +125,15 @@ def _unpack(pack: Any, store: MemoryObjectStore) -> None:
     commit()
 
 
-def _files_of(store: MemoryObjectStore, commit: ObjectID) -> Iterator[tuple[str, str]]:
+def _files_of(store: MemoryObjectStore, commit_id: ObjectID) -> Iterator[tuple[str, str]]:
     from dulwich.object_store import iter_tree_contents
     from dulwich.objects import Commit
 
-    found = store[commit]
-    if not isinstance(found, Commit):
-        raise StepFailed("git_failed", f"{commit.decode()[:12]} is not a commit.", fatal=True)
+    commit = store[commit_id]
+    if not isinstance(commit, Commit):
+        raise StepFailed("git_failed", f"{commit_id.decode()[:12]} is not a commit.", fatal=True)
     size = 0
-    for number, entry in enumerate(iter_tree_contents(store, found.tree)):
+    for number, entry in enumerate(iter_tree_contents(store, commit.tree)):
         path = (entry.path or b"").decode("utf-8", "surrogateescape")
         if entry.mode == LINK:
             raise StepFailed("git_failed", f"{path!r} is a link. Only ordinary files are used.", fatal=True)

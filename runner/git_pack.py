@@ -20,7 +20,7 @@ class NotAPack(ValueError):
 
 
 def check_pack(pack: IO[bytes], *, limit_bytes: int) -> None:
-    """Walk through the pack, inflating into nothing, and refuse it where its objects pass the limit."""
+    """Read through the pack without keeping its objects, and refuse it if they exceed the limit."""
     pack.seek(0)
     head = pack.read(12)
     if len(head) < 12 or head[:4] != b"PACK":
@@ -34,7 +34,7 @@ def check_pack(pack: IO[bytes], *, limit_bytes: int) -> None:
 
 
 def _object_size(pack: IO[bytes], limit_bytes: int) -> int:
-    """What one entry becomes: its own size, or, for a delta, that of what it makes."""
+    """Return the size of one entry: its own, or that of the object that a delta makes."""
     first = _byte(pack)
     kind, declared = (first >> 4) & 7, first & 15
     if first & 0x80:
@@ -59,12 +59,12 @@ def _inflate(pack: IO[bytes], declared: int) -> bytes:
         if not waiting:
             raise NotAPack("the Git pack ends too early")
         try:
-            made = stream.decompress(waiting, CHUNK_BYTES)
+            chunk = stream.decompress(waiting, CHUNK_BYTES)
         except zlib.error as error:
             raise NotAPack(f"the Git pack is damaged: {error}") from error
         waiting = stream.unconsumed_tail
-        size += len(made)
-        head = (head + made)[:DELTA_HEAD_BYTES]
+        size += len(chunk)
+        head = (head + chunk)[:DELTA_HEAD_BYTES]
         if size > declared:
             raise NotAPack("an object of the Git pack is larger than it says")
     pack.seek(-len(stream.unused_data), 1)
@@ -72,7 +72,7 @@ def _inflate(pack: IO[bytes], declared: int) -> bytes:
 
 
 def _delta_result(head: bytes) -> int:
-    """The second number of a delta's head is the size of what it makes."""
+    """Return the size of the object that a delta makes: the second number of its head."""
     numbers, number, shift = [], 0, 0
     for byte in head:
         number |= (byte & 0x7F) << shift

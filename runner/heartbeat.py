@@ -42,7 +42,7 @@ class Heartbeat:
         self._ended = threading.Event()
         #: Whether the final report was accepted: a beat that was under way is then refused, as it should be.
         self.is_over = False
-        self._thread = threading.Thread(target=self._beat_on, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._beat_repeatedly, name="heartbeat", daemon=True)
 
     def first_beat(self) -> None:
         """Make sure of the claim before anything runs: a held claim request can be old when answered.
@@ -64,12 +64,12 @@ class Heartbeat:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _beat_on(self) -> None:
+    def _beat_repeatedly(self) -> None:
         while not self._ended.wait(self._interval):
             try:
                 self._beat()
             except (StaleClaim, CredentialRefused) as refusal:
-                self._stop.claim_is_stale()
+                self._stop.lose_claim()
                 self._ended.wait(_REPORTED_SECONDS)
                 if not self.is_over:
                     logger.warning("Job %d is no longer ours: %s", self._claim.job_number, refusal)
@@ -89,9 +89,9 @@ class Heartbeat:
         # Counted from before the request: the console's own clock for it cannot have started earlier.
         self._lease.renew(sent_at=sent_at, lease_seconds=answer.lease_seconds)
         self._on_renewal()
-        self._obey(answer)
+        self._handle_answer(answer)
 
-    def _obey(self, answer: HeartbeatAnswer) -> None:
+    def _handle_answer(self, answer: HeartbeatAnswer) -> None:
         if answer.cancel == CancelReason.TIMEOUT:
             self._stop.time_out()
         elif answer.cancel:

@@ -1,4 +1,4 @@
-"""An attempt's cloud identity: opens it when a step needs it, and tells Terraform and the log about it."""
+"""An attempt's cloud identity: its credentials for Terraform, and what the log says about them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from runner.clouds.renewal import Renewer
 from runner.outcome import StepFailed
 from runner.protocol import IdentityAccess, IdentityTokenAnswer, IdentityTokenRequest, JobType, LogLevel
 
-#: What changes nothing can do with a session that only reads.
+#: The types that change nothing, for which a session that only reads suffices.
 _READING = (JobType.PLAN, JobType.DRIFT_CHECK)
 
 
-#: Of ambient credentials whose identity names no cloud.
+#: The error for ambient credentials whose identity names no cloud.
 CLOUD_UNKNOWN = "It is not known which cloud the runner's own credentials are for. Say it in the identity."
 
 
-class HeldIdentity:
-    """Credentials in use by one attempt, until it is over."""
+class IdentityInUse:
+    """An identity in use by one attempt, until that is over."""
 
     def __init__(self, attempt: Attempt, identity: IdentityAccess) -> None:
         self._attempt = attempt
         self._renewer = Renewer(
             longest_seconds=attempt.equipment.settings.renew_seconds,
             warn=self._warn,
-            on_renewal=self._tell_renewal,
+            on_renewal=self._log_renewal,
         )
         directory = attempt.workdir.path / "credentials"
         directory.mkdir(mode=0o700)
@@ -83,12 +83,12 @@ class HeldIdentity:
         return self.cloud.inventory(clients, self.regions)
 
     def open(self) -> TerraformCredentials:
-        """Obtain the credentials. A cloud that does not answer is asked for minutes, but not after a stop."""
+        """Obtain the credentials. An absent cloud is retried for minutes, but not after a stop."""
         credentials = self._attempt.stop.unless_stopped(self._open)
         self._renewed_by = credentials.renewed_by
         if credentials.expires_at:
             self._lifetime = credentials.expires_at - datetime.now(UTC)
-        self._tell(credentials)
+        self._log_credentials(credentials)
         return credentials
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class HeldIdentity:
     def _warn(self, message: str) -> None:
         self._attempt.log.write(message, LogLevel.WARN)
 
-    def _tell(self, credentials: TerraformCredentials) -> None:
+    def _log_credentials(self, credentials: TerraformCredentials) -> None:
         words = f"Acting as {credentials.principal}"
         if credentials.expires_at is None:
             self._attempt.log.write(words)
@@ -122,27 +122,27 @@ class HeldIdentity:
         renewal = ", and are renewed before" if credentials.renewable else ""
         self._attempt.log.write(
             f"{words}; the credentials end at {rfc3339(credentials.expires_at)}{renewal}",
-            data=_data(credentials.expires_at, renewable=credentials.renewable),
+            data=_expiry_data(credentials.expires_at, renewable=credentials.renewable),
         )
 
-    def _tell_renewal(self, what: str) -> None:
-        """Whatever Terraform obtains from now on is good for as long as the first was."""
+    def _log_renewal(self, what: str) -> None:
+        """Log the new end: renewed credentials last as long as the first."""
         if what == self._renewed_by:
             expires_at = datetime.now(UTC) + self._lifetime
             self._attempt.log.write(
                 f"The credentials are renewed: they end at {rfc3339(expires_at)}",
                 LogLevel.DEBUG,
-                _data(expires_at, renewable=True),
+                _expiry_data(expires_at, renewable=True),
             )
 
 
-def hold_identity(attempt: Attempt) -> HeldIdentity:
-    """For a step that cannot do without one."""
+def require_identity(attempt: Attempt) -> IdentityInUse:
+    """Return the identity of a job that must have one."""
     if attempt.claim.identity is None:
         raise StepFailed(
             "identity_missing", "This job names no cloud identity. Choose one in the console.", fatal=True
         )
-    identity = HeldIdentity(attempt, attempt.claim.identity)
+    identity = IdentityInUse(attempt, attempt.claim.identity)
     attempt.cleanup.callback(identity.close)
     return identity
 
@@ -151,16 +151,16 @@ def assume_credentials(attempt: Attempt) -> None:
     if attempt.claim.identity is None:
         return
     with attempt.phase("credentials", f"Obtaining credentials of {attempt.claim.identity.name}"):
-        credentials = hold_identity(attempt).open()
+        credentials = require_identity(attempt).open()
         attempt.environ, outranked = with_credentials(
             attempt.environ, credentials, runner_environ=attempt.equipment.environ
         )
         if outranked:
             attempt.log.write(
-                f"The cloud identity takes the place of {', '.join(outranked)} in the job's environment",
+                f"The cloud identity replaces {', '.join(outranked)} in the job's environment",
                 LogLevel.WARN,
             )
 
 
-def _data(expires_at: datetime, *, renewable: bool) -> dict[str, object]:
+def _expiry_data(expires_at: datetime, *, renewable: bool) -> dict[str, object]:
     return {"kind": "credentials", "expires_at": rfc3339(expires_at), "renewable": renewable}

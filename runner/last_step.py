@@ -1,4 +1,4 @@
-"""The last step of a blueprint: a part of an apply that is a phase of its own in the log."""
+"""The last step of a blueprint: the part of an apply that the log shows as a phase of its own."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from runner import clock
 from runner.protocol import LogLevel
 from runner.terraform.output import Event
 
-#: What makes something of a resource: taking it away is no step of a blueprint.
+#: The actions that belong to a step of a blueprint: deleting a resource does not.
 _MAKING = ("create", "update", "replace")
 _ENDS = ("done", "failed")
 
 
 class LastStep:
-    """Writes the phase around the events of the resources that it is made of.
+    """Adds the phase around the events of its resources.
 
-    Terraform first tells what is planned; the phase begins once, with the first of them, and ends once: with
+    Terraform first lists the plan; the phase begins once, with the first of them, and ends once: with
     the last that is planned, or with the apply when something before it failed.
     """
 
@@ -33,7 +33,7 @@ class LastStep:
         self._failed = False
 
     def around(self, event: Event) -> Iterator[Event]:
-        """The event, and before or after it the line that begins or ends the phase."""
+        """Return the event, with the line that begins or ends the phase before or after it."""
         data = event.data or {}
         if self._ended or not self._is_part(data):
             yield event
@@ -44,12 +44,12 @@ class LastStep:
             yield from self._begin(data["address"])
         yield event
         if data["event"] in _ENDS and self._began is not None:
-            self._note_end(data)
+            self._record_end(data)
             if not self._at_work and not self._to_come:
                 yield from self.close()
 
     def close(self) -> Iterator[Event]:
-        """The phase's end, where it has begun and has not ended yet."""
+        """End the phase, if it has begun and not ended yet."""
         if self._began is None or self._ended:
             return
         self._ended = True
@@ -67,24 +67,26 @@ class LastStep:
         self._at_work.add(address)
         self._to_come.discard(address)
 
-    def _note_end(self, data: dict[str, Any]) -> None:
+    def _record_end(self, data: dict[str, Any]) -> None:
         self._at_work.discard(data["address"])
         self._failed = self._failed or data["event"] == "failed"
         self._last_end = clock.now()
 
     def _is_part(self, data: dict[str, Any]) -> bool:
-        """Whether an event is about one of the addresses, any of its instances, or something inside it."""
+        """Return whether an event is about one of the addresses, an instance of it, or a resource inside."""
         if data.get("kind") != "resource" or data.get("action") not in _MAKING:
             return False
         address = str(data["address"])
-        return any(address == one or address.startswith((f"{one}[", f"{one}.")) for one in self._addresses)
+        return any(address == own or address.startswith((f"{own}[", f"{own}.")) for own in self._addresses)
 
 
 def last_step_of(snapshot: dict[str, Any]) -> LastStep | None:
-    """The last step that the snapshot's blueprint names, if it names one."""
-    said = (snapshot.get("source") or {}).get("last_step")
-    if not isinstance(said, dict):
+    """Return the last step that the snapshot's blueprint names, if any."""
+    step = (snapshot.get("source") or {}).get("last_step")
+    if not isinstance(step, dict):
         return None
     return LastStep(
-        phase=str(said["phase"]), title=str(said["title"]), addresses=[str(one) for one in said["addresses"]]
+        phase=str(step["phase"]),
+        title=str(step["title"]),
+        addresses=[str(address) for address in step["addresses"]],
     )

@@ -1,4 +1,4 @@
-"""The way of a log line: masked, numbered, batched, and delivered in order whatever the console does."""
+"""The delivery of a log: masked, numbered, batched, and in order, also through outages of the console."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ DUE_LINES = 500
 _BATCH_BYTES = MAX_BATCH_BYTES // 2 - 4096 - 12 * MAX_BATCH_LINES
 #: An event larger than this (an output of many kilobytes) keeps its message and loses its data.
 MAX_DATA_BYTES = 256 * 1024
-#: What may wait in memory for a console that is away; the rest waits on disk.
+#: The most that waits in memory for an absent console; the rest waits on disk.
 MEMORY_BYTES = 8 * 1024 * 1024
 #: More than the longest line, so that each read finds the end of one.
 _FETCH_BYTES = MAX_BATCH_BYTES
-#: Accepted batches that are kept, in case the console lost its last moments in a crash.
+#: Accepted batches to keep, in case the console lost its last moments in a crash.
 KEPT_BATCHES = 16
 
 
@@ -107,59 +107,59 @@ class LogPipe:
         self, message: str, level: LogLevel = LogLevel.INFO, data: dict[str, Any] | None = None
     ) -> None:
         """Add a line. A message of several lines becomes several, the data going with the first."""
-        self._add(list(self._masked(message, level, data)))
+        self._add(list(self._mask_lines(message, level, data)))
 
     def write_events(self, events: Iterable[Event], printed: Sequence[str]) -> None:
-        """Add what a command has to say; `printed` are the lines that the events were read from.
+        """Add the events of a command; `printed` are the lines that they were read from.
 
-        To look for secrets in all of them at once takes a tenth of looking line by line, and mostly there
+        Searching all of them at once for secrets takes a tenth of searching line by line, and mostly there
         is none.
         """
-        text = "\n".join(printed)
-        has_secret = self._redactor.finds(text)
-        has_head = "provision_progress" in text and self._redactor.has_head(text)
+        output = "\n".join(printed)
+        has_secret = self._redactor.has_secret(output)
+        has_head = "provision_progress" in output and self._redactor.has_head(output)
         lines: list[Line] = []
-        for told, level, data, is_verbatim, piece in events:
-            message = self._without_split_secrets(told, *piece, thorough=has_head) if piece else told
+        for text, level, data, is_verbatim, piece in events:
+            message = self._without_split_secrets(text, *piece, thorough=has_head) if piece else text
             if is_verbatim and not has_secret:
                 lines.append(_line(_storable(message), level, data))
             else:
-                lines += self._masked(message, level, data)
+                lines += self._mask_lines(message, level, data)
         self._add(lines)
 
     def _without_split_secrets(self, message: str, source: str, piece: str, *, thorough: bool) -> str:
         masked = self._split_redactor.mask(source, piece, thorough=thorough)
         return message if masked == piece else message.removesuffix(piece) + masked
 
-    def _masked(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
+    def _mask_lines(self, message: str, level: LogLevel, data: dict[str, Any] | None) -> Iterator[Line]:
         mask = self._redactor.mask
-        if data and self._redactor.finds(_json(data)):
-            data = self._masked_data(data)
+        if data and self._redactor.has_secret(_json(data)):
+            data = self._mask_data(data)
         for part in message.split("\n"):
             yield _line(mask(_storable(part)), level, data)
             data = None
 
-    def _masked_data(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _mask_data(self, data: dict[str, Any]) -> dict[str, Any]:
         try:
             return dict(self._redactor.mask_all(data))
-        except RecursionError:  # Lists in lists in lists: nobody reads them, and no job fails for them.
+        except RecursionError:  # Lists in lists in lists: a job must not fail for them.
             return _cut_data(data)
 
     def _add(self, lines: Iterable[Line]) -> None:
         with self._ready:
-            if self._refused or self._closing:  # What a stop left behind may still have something to say.
+            if self._refused or self._closing:  # Threads that a stop left behind may still write.
                 return
             was_empty = not self._waiting
             if was_empty:
                 self._oldest_at = clock.now()
             for line in lines:
                 self._put(line)
-            # Whoever ships is woken for the first line and for a due batch: what is between changes nothing.
+            # The thread is woken for the first line and for a due batch only.
             if was_empty or self._is_due():
                 self._ready.notify()
 
     def close(self) -> LogReceipt:
-        """Deliver what waits; says how far the log went."""
+        """Deliver all that waits; returns how far the log went."""
         with self._ready:
             self._closing = True
             self._ready.notify()
@@ -168,9 +168,9 @@ class LogPipe:
         return LogReceipt(next_seq=self._next_seq, chain=self._chain)
 
     def _put(self, line: Line) -> None:
-        """Keep a line; where there was no room for some, say so in their place."""
+        """Keep a line; a notice replaces lines for which there was no space."""
         if self._lost:
-            notice = _line(f"{self._lost} lines are missing here: no room to keep them", LogLevel.WARN, None)
+            notice = _line(f"{self._lost} lines are missing here: no space to keep them", LogLevel.WARN, None)
             self._lost = 0 if self._waiting.put(notice) else self._lost
         if self._lost or not self._waiting.put(line):
             self._lost += 1
@@ -183,13 +183,13 @@ class LogPipe:
                 self._stop_shipping(reason)
 
     def _next_batch(self) -> Batch | None:
-        """The next lines to send, or None when the pipe is closed and empty."""
+        """Return the next lines to send, or None when the pipe is closed and empty."""
         with self._ready:
             self._ready.wait_for(lambda: self._waiting or self._closing or self._again)
             if self._again:
                 return self._again.popleft()
             self._ready.wait_for(self._is_due, timeout=self._oldest_at + BATCH_SECONDS - clock.now())
-            # Whatever came meanwhile goes along: a batch of four times the lines takes half as long again.
+            # Lines that came meanwhile are included: four times the lines take half as long again.
             lines = self._waiting.take(lines=MAX_BATCH_LINES, size=_BATCH_BYTES)
             self._oldest_at = clock.now()
             return Batch(self._next_seq, lines, self._chain) if lines else None
@@ -207,8 +207,8 @@ class LogPipe:
         self._kept.append(batch)
 
     def _rewind(self, batch: Batch, gap: LogGap) -> None:
-        """The console lost its last batches: send them once more, from where it asks, then this one."""
-        again = [kept for kept in self._kept if kept.first_seq >= gap.expected_seq]
+        """Send the batches again that the console lost, from the line that it expects, and then this one."""
+        again = [earlier for earlier in self._kept if earlier.first_seq >= gap.expected_seq]
         if not again or again[0].first_seq != gap.expected_seq:
             raise gap
         logger.warning("The console lost lines from %d on; sending them again.", gap.expected_seq)
@@ -244,7 +244,7 @@ class Spool:
         return len(self._memory) + self._on_disk
 
     def put(self, line: Line) -> bool:
-        """Whether there was room for it."""
+        """Add a line; returns False when there is no space for it."""
         size = self.size + len(line.wire)
         if size > MAX_LOG_BYTES:
             return False
@@ -256,18 +256,18 @@ class Spool:
         return True
 
     def take(self, *, lines: int, size: int) -> list[Line]:
-        """The oldest lines, within both limits; at least one if there is any."""
-        taken: list[Line] = []
-        while len(taken) < lines and (self._memory or self._on_disk):
+        """Return the oldest lines, within both limits; at least one if there is any."""
+        oldest: list[Line] = []
+        while len(oldest) < lines and (self._memory or self._on_disk):
             if not self._memory:
                 self._fetch_from_disk()
             wire_bytes = len(self._memory[0].wire)
-            if taken and size < wire_bytes:
+            if oldest and size < wire_bytes:
                 break
-            taken.append(self._memory.popleft())
+            oldest.append(self._memory.popleft())
             size -= wire_bytes + 1
             self.size -= wire_bytes
-        return taken
+        return oldest
 
     def clear(self) -> None:
         self._memory.clear()
@@ -310,7 +310,7 @@ class Spool:
 
 
 def _line(message: str, level: LogLevel, data: dict[str, Any] | None) -> Line:
-    """A line whose secrets are masked. It is cut only now: a cut secret could not be recognised."""
+    """Make a line of masked text. It is cut only now: a cut secret could not be recognised."""
     message = _cut(message)
     text = f'{{"at":"{clock.timestamp()}","level":"{level}","message":{encode_basestring(message)}'
     text += f',"data":{_data(data)}}}' if data else "}"
@@ -330,7 +330,7 @@ def _cut_data(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _storable(text: str) -> str:
-    """Text that every store takes: PostgreSQL refuses NUL, UTF-8 has no lone surrogates."""
+    """Return text that every store accepts: PostgreSQL refuses NUL, UTF-8 has no lone surrogates."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
@@ -339,15 +339,15 @@ def _storable(text: str) -> str:
 def _cut(message: str) -> str:
     if len(message) <= MAX_LINE_CHARS:
         return message
-    kept = MAX_LINE_CHARS - 40
-    return f"{message[:kept]} … ({len(message) - kept} more characters)"
+    length = MAX_LINE_CHARS - 40
+    return f"{message[:length]} … ({len(message) - length} more characters)"
 
 
 def _storable_all(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_storable(key): _storable_all(one) for key, one in value.items()}
+        return {_storable(key): _storable_all(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_storable_all(one) for one in value]
+        return [_storable_all(item) for item in value]
     return _storable(value) if isinstance(value, str) else value
 
 

@@ -10,13 +10,13 @@ from runner.attempt import Attempt, Equipment
 from runner.client import ConsoleAway, CredentialRefused, Refused, UnreadableClaim
 from runner.execution import run_attempt
 from runner.protocol import Claim, ClaimRequest, JobStatus, StatusReport
-from runner.runner_credential import CredentialKeeper
+from runner.runner_credential import RunnerCredential
 from runner.steps import STEPS
 from runner.unsaved_state import deliver_rescued_states
 
 logger = logging.getLogger(__name__)
 
-#: How long a claim request is held by the console. Below the 30 s that it allows, and that proxies close at.
+#: The time for which the console holds a claim request: below its limit of 30 s, which proxies share.
 CLAIM_WAIT_SECONDS = 25.0
 #: After a refusal that is not about this runner, so that a broken console is not hammered.
 REFUSED_WAIT_SECONDS = 5.0
@@ -30,7 +30,7 @@ class Runner:
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
         self._once = equipment.settings.once
-        self._keeper = CredentialKeeper(equipment.settings, equipment.client)
+        self._credential = RunnerCredential(equipment.settings, equipment.client)
         self._stopping = threading.Event()
         self._woken = threading.Event()
         self._lock = threading.Lock()
@@ -50,16 +50,16 @@ class Runner:
         deliver_rescued_states(self._equipment.data, self._equipment.client)
         for thread in threads:
             thread.start()
-        heeded = 0
+        handled = 0
         while any(thread.is_alive() for thread in threads) and not self._is_done():
             self._woken.wait(timeout=1.0)
             self._woken.clear()
-            if self._urgency > heeded:
-                heeded = self._urgency
-                self._heed_interrupt(kill=heeded > 1)
+            if self._urgency > handled:
+                handled = self._urgency
+                self._handle_interrupt(kill=handled > 1)
 
     def interrupt(self, number: int) -> None:
-        """The first signal asks Terraform to end in good order; the same one again kills it.
+        """Interrupt Terraform at the first signal, and kill it at a second one of the same number.
 
         A SIGTERM after a SIGINT is no repeat: a Ctrl-C reaches a runner directly, and once more through
         the program that started it and now stops it.
@@ -69,14 +69,14 @@ class Runner:
         self._woken.set()
 
     def drain(self) -> None:
-        """Only said: the console hands out nothing until the drain ends, and whoever drains may go on."""
+        """Log a drain: the console gives this runner no jobs until it ends, and the runner keeps running."""
         if not self._is_draining:
             logger.info(
-                "The console drains: this runner finishes what it has, and gets no more until that ends."
+                "The console drains this runner: it finishes its jobs, and gets no more until the drain ends."
             )
         self._is_draining = True
 
-    def _heed_interrupt(self, *, kill: bool) -> None:
+    def _handle_interrupt(self, *, kill: bool) -> None:
         self._stopping.set()
         with self._lock:
             attempts = list(self._attempts)
@@ -85,7 +85,7 @@ class Runner:
             if kill:
                 attempt.stop.kill()
             else:
-                attempt.stop.runner_stops()
+                attempt.stop.stop_runner()
 
     def _is_done(self) -> bool:
         # A slot that waits for a claim is left behind: what the console gives it in this very moment
@@ -95,10 +95,10 @@ class Runner:
 
     def _serve(self) -> None:
         while not self._stopping.is_set():
-            self._keeper.rotate_when_old(self._equipment.facts)
+            self._credential.rotate_when_old(self._equipment.facts)
             claim = self._claim()
             if claim is None:
-                self._equipment.relay.rest()
+                self._equipment.relay.stop_when_idle()
                 continue
             self._is_draining = False
             self._attempt(claim)
@@ -128,7 +128,7 @@ class Runner:
         return None
 
     def _return(self, unreadable: UnreadableClaim) -> None:
-        """Say so: without a word the job would come back with each lease that runs out, for ever."""
+        """Report it as failed: otherwise the job would return with each expired lease, for ever."""
         logger.error("A job cannot be understood: %s", unreadable)
         report = StatusReport(
             claim_id=unreadable.claim_id,

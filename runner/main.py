@@ -22,13 +22,13 @@ from runner.check import check
 from runner.client import ConsoleAway, ConsoleClient, CredentialRefused, Refused, RegistrationRefused
 from runner.clouds.registry import CLOUDS
 from runner.config import Settings, SettingsError, load_settings
-from runner.goodbye import say_goodbye
+from runner.goodbye import send_goodbye
 from runner.loop import JOB_TYPES, Runner
 from runner.protocol import HelloAnswer, RegistrationRequest, RunnerFacts
 from runner.runner_credential import (
-    CredentialKeeper,
+    RunnerCredential,
     read_credential,
-    require_room_for_credential,
+    require_space_for_credential,
     write_credential,
 )
 from runner.terraform.binary import TerraformBinary, TerraformMissing, find_terraform
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"slipway-runner: {error}\n")
         return EXIT_REFUSED
     except OSError as error:
-        # Such as a disk that is full from the start; what happens to a job is the attempt's to tell.
+        # Such as a disk that is full from the start; attempts report their own errors.
         sys.stderr.write(f"slipway-runner: {error}\n")
         return EXIT_REFUSED
     except KeyboardInterrupt:
@@ -77,16 +77,16 @@ def start(settings: Settings) -> int:
 
 
 def rotate(settings: Settings) -> int:
-    """Replace the credential, also while the runner is at work: it reads the file again when it has to."""
+    """Replace the credential, also while the runner is running: it reads the file again when needed."""
     credential = settings.credential or read_credential(settings.credential_file)
     if not credential:
         raise SettingsError(f"No credential in {settings.credential_file}: there is nothing to replace.")
     client = ConsoleClient(console_url=settings.console_url, credential=credential, ca_file=settings.ca_file)
     with contextlib.closing(client):
-        keeper = CredentialKeeper(settings, client)
-        fresh = keeper.rotate(facts_beside_runner(find_terraform(), settings))
-    if keeper.is_given:
-        # Whoever gave the credential keeps it, such as in a secret store: only they can replace it there.
+        credential_file = RunnerCredential(settings, client)
+        fresh = credential_file.rotate(facts_beside_runner(find_terraform(), settings))
+    if credential_file.is_configured:
+        # It was configured from elsewhere, such as a secret store, where only people can replace it.
         sys.stdout.write(f"{fresh}\n")
     else:
         logger.info("A new credential is in %s; the old one ends in ten minutes.", settings.credential_file)
@@ -98,11 +98,11 @@ def _equip(
 ) -> Equipment:
     facts = dataclasses.replace(runner_facts(terraform, settings), start_id=uuid.uuid4().hex)
     client.use_credential(_credential(settings, client, facts))
-    client.on_refusal(CredentialKeeper(settings, client).read_again)
-    answer = _hello(client, facts)
+    client.on_refusal(RunnerCredential(settings, client).read_again)
+    answer = _say_hello(client, facts)
     if settings.sends_in_clear:
         logger.warning("%s is not encrypted: others may read credentials and logs.", settings.console_url)
-    logger.info("Runner %s of %s, %s.", answer.name, answer.organization, _described(terraform, settings))
+    logger.info("Runner %s of %s, %s.", answer.name, answer.organization, _describe(terraform, settings))
     return Equipment(
         settings=settings,
         name=answer.name,
@@ -128,7 +128,7 @@ def runner_facts(terraform: TerraformBinary, settings: Settings) -> RunnerFacts:
 
 
 def facts_beside_runner(terraform: TerraformBinary, settings: Settings) -> RunnerFacts:
-    """Without slots: this command has its own options and PATH, and what the runner said of itself stands."""
+    """Return facts without slots: this command has other options, and must not replace the runner's."""
     return dataclasses.replace(runner_facts(terraform, settings), slots=0)
 
 
@@ -143,13 +143,13 @@ def _serve(equipment: Equipment) -> int:
         equipment.watchdog.close()
         equipment.relay.close()
     if not runner.credential_refused:
-        say_goodbye(equipment.client, equipment.facts)
+        send_goodbye(equipment.client, equipment.facts)
     logger.info("Stopped.")
     return EXIT_REFUSED if runner.credential_refused else 0
 
 
 def _credential(settings: Settings, client: ConsoleClient, facts: RunnerFacts) -> str:
-    """The one that was given or kept; else a registration token is exchanged for one."""
+    """Return the configured or stored credential, or exchange a registration token for one."""
     if credential := settings.credential or read_credential(settings.credential_file):
         return credential
     if not settings.token:
@@ -157,7 +157,7 @@ def _credential(settings: Settings, client: ConsoleClient, facts: RunnerFacts) -
             f"No credential in {settings.credential_file} and no registration token: create a token in the "
             "console under Runners, then set SLIPWAY_REGISTRATION_TOKEN."
         )
-    require_room_for_credential(settings.credential_file)
+    require_space_for_credential(settings.credential_file)
     request = RegistrationRequest(token=settings.token, name=settings.name, facts=facts)
     try:
         answer = client.register(request, give_up=lambda: False)
@@ -170,7 +170,7 @@ def _credential(settings: Settings, client: ConsoleClient, facts: RunnerFacts) -
     return answer.credential
 
 
-def _hello(client: ConsoleClient, facts: RunnerFacts) -> HelloAnswer:
+def _say_hello(client: ConsoleClient, facts: RunnerFacts) -> HelloAnswer:
     try:
         return client.hello(facts, give_up=lambda: False)
     except CredentialRefused as error:
@@ -180,22 +180,22 @@ def _hello(client: ConsoleClient, facts: RunnerFacts) -> HelloAnswer:
         ) from error
 
 
-def _described(terraform: TerraformBinary, settings: Settings) -> str:
+def _describe(terraform: TerraformBinary, settings: Settings) -> str:
     slots = "one slot" if settings.slots == 1 else f"{settings.slots} slots"
     return f"{terraform.product} {terraform.version} from {terraform.path}, {slots}, {settings.console_url}"
 
 
 def _without_secrets() -> dict[str, str]:
-    """The environment that jobs may see a part of; what opens the console is taken out for good."""
+    """Return the environment, of which jobs may see a part; remove the runner's own secrets from it."""
     for name in ("SLIPWAY_REGISTRATION_TOKEN", "SLIPWAY_RUNNER_CREDENTIAL"):
         os.environ.pop(name, None)
     return dict(os.environ)
 
 
 def _close_memory() -> None:
-    """What runs for jobs, under the same account, sees neither the runner's memory nor its first environment.
+    """Hide the runner's memory and first environment from jobs, which run under the same account.
 
-    Core dumps are forbidden for jobs too: such a file would hold every secret of one.
+    Core dumps are forbidden for jobs too: such a file would hold all their secrets.
     """
     with contextlib.suppress(OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -215,13 +215,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slipway-runner", description="Runs Slipway's jobs with Terraform.")
     parser.add_argument("--version", action="version", version=f"slipway-runner {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    starting = commands.add_parser("start", help="take jobs from a console until stopped")
-    starting.set_defaults(command=start)
-    checking = commands.add_parser("check", help="try everything that a runner needs, and say what is wrong")
-    checking.set_defaults(command=lambda settings: check(settings, facts_of=facts_beside_runner))
-    rotating = commands.add_parser("rotate", help="replace the runner's credential, without stopping it")
-    rotating.set_defaults(command=rotate)
-    for command in (starting, checking, rotating):
+    start_command = commands.add_parser("start", help="take jobs from a console until stopped")
+    start_command.set_defaults(command=start)
+    check_command = commands.add_parser(
+        "check", help="try everything that a runner needs, and report problems"
+    )
+    check_command.set_defaults(command=lambda settings: check(settings, facts_of=facts_beside_runner))
+    rotate_command = commands.add_parser(
+        "rotate", help="replace the runner's credential, without stopping it"
+    )
+    rotate_command.set_defaults(command=rotate)
+    for command in (start_command, check_command, rotate_command):
         _add_options(command)
     return parser
 
@@ -229,18 +233,26 @@ def _parser() -> argparse.ArgumentParser:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--console", metavar="URL", help="the console's address (SLIPWAY_CONSOLE)")
     parser.add_argument(
-        "--credential-file", type=Path, metavar="F", help="where the runner's credential is kept"
+        "--credential-file", type=Path, metavar="F", help="file that stores the runner's credential"
     )
-    parser.add_argument("--data-dir", type=Path, metavar="D", help="work directories and the provider cache")
-    parser.add_argument("--name", help="how the runner is called (default: the host's name)")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="D", help="directory for working directories and the provider cache"
+    )
+    parser.add_argument("--name", help="name of the runner (default: the host name)")
     parser.add_argument(
         "--pool",
         action="append",
         default=[],
         metavar="NAME",
-        help="serve only this pool of those it belongs to; can be repeated (SLIPWAY_RUNNER_POOLS)",
+        help="serve only this one of the runner's pools; can be repeated (SLIPWAY_RUNNER_POOLS)",
     )
-    parser.add_argument("--slots", type=int, default=1, metavar="N", help="jobs side by side (default: 1)")
+    parser.add_argument(
+        "--slots",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of jobs to run at the same time (default: 1)",
+    )
     parser.add_argument("--once", action="store_true", help="take one job, then exit")
     parser.add_argument("--ca-file", type=Path, metavar="F", help="certificate authorities of the console")
     parser.add_argument(

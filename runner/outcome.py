@@ -1,4 +1,4 @@
-"""How an attempt ends, in the words of its final report."""
+"""The ways in which an attempt ends, and their sentences in its final report."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Outcome:
     fatal: bool = False
 
 
-def succeeded(result: dict[str, Any]) -> Outcome:
+def success(result: dict[str, Any]) -> Outcome:
     return Outcome(status=JobStatus.SUCCESS, result=result)
 
 
-def failed(code: str, message: str, *, fatal: bool = False, result: dict[str, Any] | None = None) -> Outcome:
+def failure(code: str, message: str, *, fatal: bool = False, result: dict[str, Any] | None = None) -> Outcome:
     return Outcome(
         status=JobStatus.FAILED, error_code=code, error_message=message, fatal=fatal, result=result or None
     )
 
 
-def stopped(reason: StopReason, *, phase: str, runner: str, timeout_seconds: int) -> Outcome:
+def interruption(reason: StopReason, *, phase: str, runner: str, timeout_seconds: int) -> Outcome:
     status = JobStatus.CANCELLED if reason in _CANCELLED else JobStatus.FAILED
     message = _SENTENCES[reason].format(phase=phase, runner=runner, timeout_seconds=timeout_seconds)
     return Outcome(status=status, error_code=reason.value, error_message=message)

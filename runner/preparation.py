@@ -25,7 +25,7 @@ INIT_RETRY_SECONDS = (2.0, 5.0)
 def make_workdir(attempt: Attempt) -> None:
     equipment, workdir = attempt.equipment, attempt.workdir
     workdir.make()
-    workdir.note(job_id=attempt.claim.job_id, claim_id=attempt.claim.claim_id)
+    workdir.record_attempt(job_id=attempt.claim.job_id, claim_id=attempt.claim.claim_id)
     config = workdir.scratch / "terraform.tfrc"
     config.write_text("disable_checkpoint = true\n")
     attempt.environ = job_environment(
@@ -45,7 +45,7 @@ def make_workdir(attempt: Attempt) -> None:
 
 
 def write_configuration(attempt: Attempt) -> None:
-    """Files from the snapshot, variables, and what makes Terraform keep its state in the console."""
+    """Write the files of the snapshot, its variables, and the override file of the backend."""
     with attempt.phase("prepare", "Writing the configuration"):
         source = attempt.claim.snapshot.get("source", {})
         try:
@@ -58,7 +58,7 @@ def write_configuration(attempt: Attempt) -> None:
 
 
 def _write_repository(attempt: Attempt, source: dict[str, Any]) -> None:
-    """The whole repository, since modules may lie beside the path; Terraform then runs in the path."""
+    """Write the whole repository, since modules may lie beside the path in which Terraform runs."""
     attempt.log.write(f"Fetching {source['url']} at {source['commit'][:12]}")
     fetch = partial(fetch_files, url=source["url"], commit=source["commit"], token=attempt.claim.source_token)
     for name, text in attempt.stop.unless_stopped(fetch).items():
@@ -72,11 +72,11 @@ def _files(attempt: Attempt) -> dict[str, str]:
     own: dict[str, str] = {VARIABLES_FILE: json.dumps(claim.variables)}
     if backend := backend_file(claim):
         own[BACKEND_FILE] = backend
-    if wanted := claim.snapshot.get("terraform_version"):
+    if version := claim.snapshot.get("terraform_version"):
         # A constraint of its own beside the author's: Terraform checks both, and explains itself.
-        own[VERSION_FILE] = json.dumps({"terraform": {"required_version": wanted}})
-    if taken := sorted(own.keys() & files.keys()):
-        raise UnsafeFile(f"The file name {taken[0]!r} is not allowed: Slipway writes a file of that name.")
+        own[VERSION_FILE] = json.dumps({"terraform": {"required_version": version}})
+    if reserved := sorted(own.keys() & files.keys()):
+        raise UnsafeFile(f"The file name {reserved[0]!r} is not allowed: Slipway writes a file of that name.")
     reviewed = claim.plan or claim.retry
     if reviewed and reviewed.provider_lock:
         own[LOCK_FILE] = reviewed.provider_lock
@@ -106,13 +106,15 @@ def _run_init(attempt: Attempt) -> CommandResult:
 
 
 def _require_backend(attempt: Attempt) -> None:
-    """An override file that sorts after ours would win, and the state would vanish with this directory."""
-    wanted = backend_type(attempt.claim)
-    if wanted is None:
+    """Refuse an override file that sorts after ours: the state would vanish with this directory."""
+    expected = backend_type(attempt.claim)
+    if expected is None:
         return
-    chosen = attempt.workdir.configuration / ".terraform" / "terraform.tfstate"
-    backend = json.loads(chosen.read_text()).get("backend", {}).get("type") if chosen.exists() else None
-    if backend != wanted:
+    initialized = attempt.workdir.configuration / ".terraform" / "terraform.tfstate"
+    backend = (
+        json.loads(initialized.read_text()).get("backend", {}).get("type") if initialized.exists() else None
+    )
+    if backend != expected:
         raise StepFailed(
             "backend_replaced",
             f"The configuration moves its state to the backend {backend or 'local'!r}: "

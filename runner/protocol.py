@@ -23,12 +23,12 @@ MAX_BATCH_LINES = 2_000
 MAX_BATCH_BYTES = 2 * 1024 * 1024
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
-#: What a runner writes into the work directory, beside the files of a configuration.
+#: The files that a runner writes into the working directory, beside those of a configuration.
 VARIABLES_FILE = "slipway.auto.tfvars.json"
 VERSION_FILE = "slipway_version.tf.json"
 BACKEND_FILE = "slipway_backend_override.tf.json"
 OWN_FILES = frozenset({VARIABLES_FILE, VERSION_FILE, BACKEND_FILE})
-#: What Terraform itself writes there. A configuration has none of either.
+#: The files that Terraform itself writes there. A configuration must have none of either.
 TERRAFORMS_FOLDER = ".terraform"
 ERRORED_STATE = "errored.tfstate"
 TERRAFORMS_FILES = frozenset({ERRORED_STATE, "terraform.tfstate"})
@@ -74,7 +74,7 @@ class LogLevel(StrEnum):
 
 
 class CancelReason(StrEnum):
-    """Why a heartbeat asks the runner to stop its attempt."""
+    """The reason for which a heartbeat asks the runner to stop its attempt."""
 
     PERSON = "person"
     TIMEOUT = "timeout"
@@ -82,7 +82,7 @@ class CancelReason(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFacts:
-    """What a runner says of itself, at registration and at every start.
+    """The facts that a runner sends about itself, at registration and at every start.
 
     With no slots it comes from a command beside the runner, and the console keeps what it knows.
     """
@@ -150,7 +150,7 @@ class ClaimRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StateAccess:
-    """Where this attempt's Terraform state is, and the credential that opens it while the claim lives."""
+    """The address of this attempt's Terraform state, and its credential while the claim lasts."""
 
     address: str
     lock_address: str
@@ -188,10 +188,10 @@ class ReviewedChange:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedPlan:
-    """What was reviewed before a DEPLOY or DESTROY that ended part-way, and that its retry goes on with.
+    """The reviewed plan of a DEPLOY or DESTROY that ended part-way, for its retry.
 
-    The plan itself is spent. The retry plans again, and applies what it finds only when that is a part of
-    `changes`; otherwise it uploads its plan and fails with `review_needed`.
+    The plan itself is spent. The retry plans again, and applies the new plan only if that is a part of
+    `changes`; otherwise it uploads the plan and fails with `review_needed`.
     """
 
     plan_number: int
@@ -229,7 +229,7 @@ class IdentityTokenAnswer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FoundResources:
-    """What a FETCH_RESOURCES found of one kind in one region; a repeat replaces what was sent before.
+    """The resources of one kind in one region that a FETCH_RESOURCES found; a repeat replaces them.
 
     `error` says why it is not complete. Large accounts come in parts: `part` counts from 0, and the last
     one says so.
@@ -268,7 +268,7 @@ class Claim:
     plan: PlanReference | None
     retry: RetriedPlan | None = None
     identity: IdentityAccess | None = None
-    #: What opens a private Git source: a token, or `name:password`. For fetching it, and for nothing else.
+    #: The credential of a private Git source: a token, or `name:password`. Only for fetching that source.
     source_token: str | None = None
 
 
@@ -308,7 +308,7 @@ class LogAnswer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LogReceipt:
-    """How far the attempt's log went: the number after its last line, and the chain over its batches."""
+    """The end of the attempt's log: the number after its last line, and the chain over its batches."""
 
     next_seq: int
     chain: str
@@ -321,7 +321,7 @@ class StatusReport:
     claim_id: str
     status: str
     result: dict[str, Any] | None = None
-    #: Of a DEPLOY, the values of its sensitive outputs by name: sealed on arrival, never a part of `result`.
+    #: The values of a DEPLOY's sensitive outputs by name: encrypted on arrival, never a part of `result`.
     sensitive_outputs: dict[str, Any] | None = None
     error_code: str | None = None
     error_message: str | None = None
@@ -355,7 +355,7 @@ def from_wire(kind: type[Message], value: object, *, where: str = "") -> Message
     for field in _fields(kind):
         path = f"{where}.{field.name}" if where else field.name
         if field.name in value:
-            fields[field.name] = _checked(_hints(kind)[field.name], value[field.name], path)
+            fields[field.name] = _read_value(_hints(kind)[field.name], value[field.name], path)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ProtocolError(f"{path}: is required")
     return kind(**fields)
@@ -390,7 +390,7 @@ def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(kind)
 
 
-def _checked(hint: Any, value: Any, path: str) -> Any:
+def _read_value(hint: Any, value: Any, path: str) -> Any:
     if hint is Any:
         return value
     origin = typing.get_origin(hint)
@@ -398,12 +398,14 @@ def _checked(hint: Any, value: Any, path: str) -> Any:
         if value is None:
             return None
         (hint,) = (option for option in typing.get_args(hint) if option is not type(None))
-        return _checked(hint, value, path)
+        return _read_value(hint, value, path)
     if dataclasses.is_dataclass(hint):
         return from_wire(typing.cast(type[Any], hint), value, where=path)
     if origin is list:
         (item,) = typing.get_args(hint)
-        return [_checked(item, one, f"{path}[{index}]") for index, one in enumerate(_is(list, value, path))]
+        return [
+            _read_value(item, part, f"{path}[{index}]") for index, part in enumerate(_is(list, value, path))
+        ]
     if origin is dict:
         return _is(dict, value, path)
     if hint is float:

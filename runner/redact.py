@@ -24,11 +24,11 @@ _MIN_SECRET_CHARS = 3
 #: Terraform prints a provisioner's output line by line, so each line of a secret is a secret. The
 #: lines of a JSON key file that are only brackets are not.
 _MIN_LINE_CHARS = 4
-#: What programs leave as it is in a URL: nothing, what paths have, Go in a path's segment and in a user's
-#: password, and JavaScript's `encodeURIComponent`.
-_LEFT_IN_URLS = ("", "/", "$&+:=@", "$&+,;=", "!'()*")
+#: The characters that programs do not escape in a URL: none, those of paths, Go's in a path's segment and in
+#: a user's password, and those of JavaScript's `encodeURIComponent`.
+_UNESCAPED_IN_URLS = ("", "/", "$&+:=@", "$&+,;=", "!'()*")
 _PERCENT = re.compile("%..")
-#: Where `base64` and `openssl base64` begin a new line.
+#: The line lengths of `base64` and `openssl base64`.
 _BASE64_LINE_CHARS = (76, 64)
 _MIN_BASE64_LINE_CHARS = 12
 #: A shorter beginning of a secret says little, and is the end of many words.
@@ -38,58 +38,58 @@ _MIN_INNER_BASE64_BYTES = 8
 
 
 class Redactor:
-    """Knows the secrets of one attempt. More can be added at any time, from any thread."""
+    """Holds the secrets of one attempt. More can be added at any time, from any thread."""
 
     def __init__(self, secrets: Iterable[Any] = ()) -> None:
-        self._known = _Known(frozenset())
+        self._secrets = _SecretForms(frozenset())
         self._adding = threading.Lock()
         self.add(*secrets)
 
     def add(self, *values: Any) -> None:
-        """Mask these values from now on: text, numbers, and all leaves of lists and maps."""
-        found = {form for value in values for secret in _leaves(value) for form in _forms(secret)}
+        """Mask these values from now on: text, numbers, and everything in lists and maps."""
+        new_forms = {form for value in values for secret in _scalars(value) for form in _forms(secret)}
         with self._adding:
-            forms = self._known.forms.union(map(_encoded, found))
-            if forms != self._known.forms:
-                self._known = _Known(forms)
+            forms = self._secrets.forms.union(map(_encode, new_forms))
+            if forms != self._secrets.forms:
+                self._secrets = _SecretForms(forms)
 
-    def finds(self, document: str) -> bool:
-        """Whether there is a secret in a JSON text, in any of its forms: mostly there is none."""
-        return bool(self._known.spans(_encoded(document)))
+    def has_secret(self, document: str) -> bool:
+        """Return whether a JSON text has a secret in any of its forms: mostly it has none."""
+        return bool(self._secrets.spans(_encode(document)))
 
     def mask(self, text: str) -> str:
-        encoded = _encoded(text)
-        spans = self._known.spans(encoded)
-        return _decoded(_covered(encoded, spans)) if spans else text
+        encoded = _encode(text)
+        spans = self._secrets.spans(encoded)
+        return _decode(_mask_spans(encoded, spans)) if spans else text
 
     def mask_all(self, value: Any) -> Any:
-        """The same JSON value with every text in it masked, keys included."""
+        """Return the JSON value with every text in it masked, keys included."""
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, dict):
-            return {self.mask(str(key)): self.mask_all(one) for key, one in value.items()}
+            return {self.mask(str(key)): self.mask_all(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.mask_all(one) for one in value]
+            return [self.mask_all(item) for item in value]
         # A secret number must not slip through because it is not text.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return MASK if is_number and _encoded(str(value)) in self._known.forms else value
+        return MASK if is_number and _encode(str(value)) in self._secrets.forms else value
 
     def has_head(self, text: str) -> bool:
-        """Whether some secret may begin in a text, with more than its very first letters."""
-        return self._known.has_head(_encoded(text))
+        """Return whether a secret may begin in a text, with more than its very first letters."""
+        return self._secrets.has_head(_encode(text))
 
     def split(self, before: bytes, piece: bytes, *, thorough: bool) -> tuple[list[Span], bytes]:
-        """Where the secrets are that begin before a piece and end in it; and what of one it may end with."""
-        known, joined, border = self._known, before + piece, len(before)
-        crossing = [span for span in known.spans(joined) if span[0] < border < span[1]] if before else []
-        return crossing, known.beginning(joined, border=border, thorough=thorough)
+        """Return the spans of secrets that begin before a piece and end in it, and one's start at its end."""
+        secrets, joined, border = self._secrets, before + piece, len(before)
+        crossing = [span for span in secrets.spans(joined) if span[0] < border < span[1]] if before else []
+        return crossing, secrets.beginning(joined, border=border, thorough=thorough)
 
 
-class _Known:
-    """The forms of all secrets, ready to be looked for. It never changes: who looks sees all of it at once.
+class _SecretForms:
+    """The forms of all secrets, ready for a search. It never changes, so that each search sees all of them.
 
-    It is made of bytes, in which texts can hold anything, and looks for all forms in one pass: a private key
-    alone has two hundred of them.
+    The forms are bytes, since texts can hold anything, and one pass searches for all: a private key alone has
+    two hundred of them.
     """
 
     def __init__(self, forms: frozenset[bytes]) -> None:
@@ -101,7 +101,7 @@ class _Known:
         self._head_finder = _finder(self._heads)
 
     def spans(self, text: bytes) -> list[Span]:
-        """Where they are in a text; they may overlap."""
+        """Return the spans of secrets in a text; they may overlap."""
         return [
             (start, end) for _, start, end in self._finder.find_matches_as_indexes(text, overlapping=True)
         ]
@@ -110,9 +110,9 @@ class _Known:
         return bool(self._head_finder.find_matches_as_indexes(text))
 
     def beginning(self, text: bytes, *, border: int, thorough: bool) -> bytes:
-        """The longest end of a text with which a secret may begin, and go on elsewhere.
+        """Return the longest end of a text with which a secret may begin, to continue elsewhere.
 
-        Where no secret has its head in what follows the border, only the last bytes of that are looked at.
+        Unless thorough, only the last bytes after the border are searched: no secret has its head there.
         """
         last = len(text) - _HEAD_BYTES
         starts = chain(range(border), range(border if thorough else max(border, last + 1), len(text)))
@@ -124,18 +124,18 @@ class _Known:
         return b""
 
     def _goes_on(self, begun: bytes) -> bool:
-        """Whether some form begins like that and is longer."""
+        """Return whether some form begins like that and is longer."""
         following = bisect_right(self._sorted, begun)
         return following < len(self._sorted) and self._sorted[following].startswith(begun)
 
 
 def _finder(forms: Iterable[bytes]) -> BytesAhoCorasick:
-    # The smallest there is: an attempt makes several, and looking is a small part of a line's way.
+    # The smallest there is: an attempt makes several, and the search is a small part of a line's cost.
     return BytesAhoCorasick(forms, implementation=Implementation.ContiguousNFA)
 
 
 class SplitRedactor:
-    """Masks what a program prints piece by piece: Terraform ends a line of a provisioner's where it pauses.
+    """Masks output that comes in pieces: Terraform ends a line of a provisioner where that pauses.
 
     A secret may then begin in one piece and end in a later one. Nothing is held back for that: a beginning of
     some length is masked as soon as it is seen, and the rest when it comes.
@@ -146,25 +146,25 @@ class SplitRedactor:
         self._begun: dict[str, bytes] = {}
 
     def mask(self, source: str, piece: str, *, thorough: bool) -> str:
-        """A piece without the parts of secrets that go on in its neighbours. See `_Known.beginning`."""
-        before, encoded = self._begun.pop(source, b""), _encoded(piece)
+        """Mask the parts of secrets that continue in other pieces. See `_SecretForms.beginning`."""
+        before, encoded = self._begun.pop(source, b""), _encode(piece)
         spans, begun = self._redactor.split(before, encoded, thorough=thorough)
         end = len(before) + len(encoded)
         if begun:
             self._begun[source] = begun
-            if len(begun) >= _HEAD_BYTES and any(map(str.isalnum, _decoded(begun))):
+            if len(begun) >= _HEAD_BYTES and any(map(str.isalnum, _decode(begun))):
                 spans.append((end - len(begun), end))
         covered = [(max(0, start - len(before)), end - len(before)) for start, end in spans]
-        return _decoded(_covered(encoded, covered)) if covered else piece
+        return _decode(_mask_spans(encoded, covered)) if covered else piece
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _scalars(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for one in value.values():
-            yield from _leaves(one)
+        for item in value.values():
+            yield from _scalars(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _leaves(one)
+        for item in value:
+            yield from _scalars(item)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
         if isinstance(value, float) and value.is_integer():
@@ -192,8 +192,8 @@ def _encodings(secret: str) -> Iterator[str]:
 
 
 def _url_encodings(secret: str) -> Iterator[str]:
-    for left in _LEFT_IN_URLS:
-        encoded = quote(secret, safe=left, errors="surrogatepass")
+    for unescaped in _UNESCAPED_IN_URLS:
+        encoded = quote(secret, safe=unescaped, errors="surrogatepass")
         yield encoded
         yield _PERCENT.sub(lambda escape: escape[0].lower(), encoded)
     yield quote_plus(secret, errors="surrogatepass")
@@ -204,9 +204,9 @@ def _json_encodings(secret: str) -> Iterator[str]:
         escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         # Go writes these three as escapes, so that JSON can stand in HTML.
         for_html = escaped.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-        for one in (escaped, for_html, escaped.replace("/", "\\/")):
-            yield one
-            yield json.dumps(one)[1:-1]  # JSON in a JSON text, as in a provider's error.
+        for text in (escaped, for_html, escaped.replace("/", "\\/")):
+            yield text
+            yield json.dumps(text)[1:-1]  # JSON in a JSON text, as in a provider's error.
 
 
 def _base64_encodings(secret: bytes) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _base64_encodings(secret: bytes) -> Iterator[str]:
 
 
 def _wrapped_base64(whole: str) -> Iterator[str]:
-    """The lines into which `base64` and `openssl` break a long text, without the end of the last one.
+    """Return the lines into which `base64` and `openssl` break a long text, without the last one's end.
 
     That depends on what follows the secret, such as the newline of `echo`.
     """
@@ -232,21 +232,21 @@ def _wrapped_base64(whole: str) -> Iterator[str]:
 
 
 def _inner_base64(text: str, offset: int) -> str:
-    """The part that is the same whatever stands around the secret, as in base64("user:secret")."""
+    """Return the part that does not depend on the text around the secret, as in base64("user:secret")."""
     start = (0, 2, 3)[offset]  # 8 and 16 foreign bits reach into 2 and 3 characters.
     end = len(text) - 4 if text.endswith("=") else len(text)
     return text[start:end]
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decoded(text: bytes) -> str:
+def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogatepass")
 
 
-def _covered(text: bytes, spans: list[Span]) -> bytes:
+def _mask_spans(text: bytes, spans: list[Span]) -> bytes:
     """Replace the union of the spans, so that two overlapping secrets leave nothing of either."""
     pieces: list[bytes] = []
     position = 0

@@ -1,7 +1,7 @@
-"""What a retry may go on with by itself: the part of a reviewed plan that is left, and nothing else.
+"""The changes that a retry may apply without another review: the remainder of a reviewed plan.
 
-The saved plan no longer fits the state, so Terraform plans again. Whoever reviewed the first plan said yes to
-certain actions at certain addresses; what the new plan finds beyond those has to be reviewed like any plan.
+The saved plan no longer fits the state, so Terraform plans again. The review of the first plan approved
+certain actions at certain addresses; any others in the new plan have to be reviewed like any plan.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from runner.protocol import ReviewedChange
 from runner.terraform.plan_actions import is_managed, resource_action
 
-#: What may be left of each reviewed action. A replacement may have lost its old object and lack its new one,
-#: or have both; a creation that ended half-way is tainted, and then a destroy is left that nobody has seen.
-_MAY_BE_LEFT = {
+#: The actions that may remain of each reviewed one. A replacement may have lost its old object and lack its
+#: new one, or have both; a creation that ended half-way is tainted, and its deletion was not reviewed.
+_REMAINDERS = {
     "create": {"create"},
     "update": {"update"},
     "delete": {"delete", "delete deposed"},
@@ -27,19 +27,19 @@ _MAY_BE_LEFT = {
 
 
 def beyond_review(document: dict[str, Any], reviewed: Iterable[ReviewedChange]) -> list[str]:
-    """List the changes of a new plan that were not reviewed, as `action address`; empty: it may go on."""
+    """List the changes of a new plan that were not reviewed, as `action address`."""
     allowed: dict[str, set[str]] = {}
     for change in reviewed:
-        remainders = _MAY_BE_LEFT.get(_with_deposed(change.action, deposed=change.deposed), set())
+        remainders = _REMAINDERS.get(_with_deposed(change.action, deposed=change.deposed), set())
         allowed.setdefault(change.address, set()).update(remainders)
     return [
         f"{action} {address}"
-        for action, address in _planned_actions(document)
+        for action, address in _list_actions(document)
         if action not in allowed.get(address, ())
     ]
 
 
-def _planned_actions(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_actions(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for resource in document.get("resource_changes", ()):
         if is_managed(resource) and (action := _reviewable_action(resource)):
             yield action, resource["address"]

@@ -15,22 +15,22 @@ from runner.protocol import RunnerFacts
 
 logger = logging.getLogger(__name__)
 
-#: A credential that leaked unnoticed is worth something for so long at most.
+#: The longest that a credential that leaked unnoticed is of use.
 ROTATE_AFTER_SECONDS = 30 * 24 * 3600.0
 
 
-class CredentialKeeper:
-    """Knows where the credential came from, and how to come by the next one."""
+class RunnerCredential:
+    """The source of the credential, and its replacement."""
 
     def __init__(self, settings: Settings, client: ConsoleClient) -> None:
         self._file = settings.credential_file
         self._client = client
         self._rotating = threading.Lock()
-        #: From the environment, or a file that somebody mounts: it is not ours to replace.
-        self.is_given = settings.credential is not None or not _is_writable(self._file)
+        #: From the environment, or from a mounted file: the runner cannot replace it.
+        self.is_configured = settings.credential is not None or not _is_writable(self._file)
 
     def read_again(self) -> str | None:
-        """What the file says now: a mounted secret may have changed, or `rotate` was run meanwhile."""
+        """Read the file again: a mounted secret may have changed, or `rotate` was run meanwhile."""
         try:
             return read_credential(self._file)
         except SettingsError as error:
@@ -38,8 +38,8 @@ class CredentialKeeper:
             return None
 
     def rotate_when_old(self, facts: RunnerFacts) -> None:
-        """For every slot to call between two jobs; one of them does it."""
-        if self.is_given or not self._is_old() or not self._rotating.acquire(blocking=False):
+        """Replace an old credential. Every slot calls this between two jobs; one of them does it."""
+        if self.is_configured or not self._is_old() or not self._rotating.acquire(blocking=False):
             return
         try:
             self.rotate(facts)
@@ -56,9 +56,9 @@ class CredentialKeeper:
             return False
 
     def rotate(self, facts: RunnerFacts) -> str:
-        """Get a new credential, keep it, then show the console that we have it: only now the old one ends."""
+        """Get a new credential, store it, then confirm it to the console: only now the old one ends."""
         fresh = self._client.rotate().credential
-        if not self.is_given:
+        if not self.is_configured:
             write_credential(self._file, fresh)
             self._client.use_credential(fresh)
             self._client.hello(facts, give_up=lambda: True)
@@ -66,7 +66,7 @@ class CredentialKeeper:
 
 
 def read_credential(path: Path) -> str | None:
-    """The credential, or None where there is no file yet."""
+    """Return the credential; None where there is no file yet."""
     try:
         text = path.read_text().strip()
     except FileNotFoundError:
@@ -80,21 +80,21 @@ def read_credential(path: Path) -> str | None:
     return text
 
 
-def require_room_for_credential(path: Path) -> None:
-    """Before a token is spent on one: a credential that cannot be kept is lost, and the token with it."""
+def require_space_for_credential(path: Path) -> None:
+    """Refuse to spend a token where its credential could not be stored, and both would be lost."""
     try:
-        beside = path.with_name(f".{path.name}.room")
+        beside = path.with_name(f".{path.name}.space")
         write_credential(beside, "-" * 64)
         beside.unlink()
     except OSError as error:
         raise SettingsError(
-            f"The credential cannot be kept in {path}: {error.strerror}. Make room for it there, or give "
-            "another place with --credential-file; the registration token was not used."
+            f"The credential cannot be stored in {path}: {error.strerror}. Free some space there, or give "
+            "another file with --credential-file; the registration token was not used."
         ) from error
 
 
 def write_credential(path: Path, credential: str) -> None:
-    """Atomically: a crash leaves either no file or a whole one, never one that others could read."""
+    """Write atomically: a crash leaves either no file or a whole one, never one that others can read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(

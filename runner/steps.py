@@ -28,16 +28,16 @@ Step = Callable[[Attempt], None]
 
 #: Time for the short commands that follow an apply, also when the job was meanwhile cancelled.
 AFTER_APPLY_SECONDS = 20.0
-#: A retry's report names at most so many changes that nobody has reviewed; its plan has them all.
-MAX_TOLD = 50
+#: The most unreviewed changes that a retry's report names; its plan has them all.
+MAX_REPORTED = 50
 
 
 def read_state(attempt: Attempt) -> None:
-    """Learn which state this is, and which of its outputs must not be shown."""
-    pulled = console_state(attempt.environ)
-    if pulled is None:
-        pulled = attempt.document(commands.state_pull_args())
-    state: dict[str, Any] = json.loads(pulled) if pulled.strip() else {}
+    """Read the identity of the state, and mask its sensitive outputs."""
+    document = console_state(attempt.environ)
+    if document is None:
+        document = attempt.document(commands.state_pull_args())
+    state: dict[str, Any] = json.loads(document) if document.strip() else {}
     attempt.state_lineage = str(state.get("lineage", ""))
     attempt.state_serial = int(state.get("serial", 0))
     outputs = state.get("outputs") or {}
@@ -48,7 +48,7 @@ def plan(attempt: Attempt) -> None:
     if attempt.claim.snapshot.get("destroy") is True:
         return plan_destroy(attempt)
     with attempt.phase("plan", "Planning"):
-        # Asked for by the console after an interrupted apply.
+        # The console requests this after an interrupted apply.
         _plan(attempt, destroy=False, refresh_only=bool(attempt.claim.snapshot.get("refresh_only")))
 
 
@@ -61,7 +61,7 @@ def _plan(attempt: Attempt, *, destroy: bool, refresh_only: bool = False) -> Non
     result = attempt.terraform(
         commands.plan_args(
             out=attempt.plan_file,
-            # Named once more: a file such as team.auto.tfvars comes after ours and would win over it.
+            # Passed again: a file such as team.auto.tfvars is read after ours and would override it.
             variables=VARIABLES_FILE,
             destroy=destroy,
             refresh_only=refresh_only,
@@ -73,7 +73,7 @@ def _plan(attempt: Attempt, *, destroy: bool, refresh_only: bool = False) -> Non
 
 
 def _failure(attempt: Attempt, result: CommandResult, phase: str) -> StepFailed:
-    """Terraform prints only the id of a lock that is in the way; people want to know whose it is."""
+    """Describe the error; of a lock, Terraform prints only the id, and people need the holder."""
     if any(error.summary == LOCKED for error in result.errors) and (holder := lock_holder(attempt.environ)):
         return StepFailed(
             "state_locked", f"The state is locked by {holder}. Wait for it, or unlock the state."
@@ -99,8 +99,8 @@ def upload_plan(attempt: Attempt) -> None:
 
 
 def _upload(attempt: Attempt, document: dict[str, Any]) -> PlanUpload:
-    shown = attempt.workdir.scratch / "plan.json"
-    shown.write_text(json.dumps(attempt.redactor.mask_all(document), separators=(",", ":")))
+    masked_json = attempt.workdir.scratch / "plan.json"
+    masked_json.write_text(json.dumps(attempt.redactor.mask_all(document), separators=(",", ":")))
     lock = attempt.workdir.configuration / LOCK_FILE
     lock.touch()  # without providers there is none
     fingerprint = {
@@ -109,20 +109,22 @@ def _upload(attempt: Attempt, document: dict[str, Any]) -> PlanUpload:
         "terraform_version": attempt.equipment.terraform.label,
         "provider_lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest(),
     }
-    return PlanUpload(plan=attempt.plan_file, shown=shown, lock=lock, fingerprint=json.dumps(fingerprint))
+    return PlanUpload(
+        plan=attempt.plan_file, masked_json=masked_json, lock=lock, fingerprint=json.dumps(fingerprint)
+    )
 
 
-def go_on_or_ask(attempt: Attempt) -> None:
-    """Apply what was just planned when all of it was reviewed before; else leave it as a plan to review."""
+def apply_or_ask(attempt: Attempt) -> None:
+    """Apply the new plan if all of it was reviewed before; else upload it for review."""
     reviewed = _retried_plan(attempt)
     document = json.loads(attempt.document(commands.show_args(plan=attempt.plan_file)))
     beyond = beyond_review(document, reviewed.changes)
-    told = {"plan_number": reviewed.plan_number, "beyond": beyond[:MAX_TOLD]}
-    attempt.result["retry"] = {"decision": "review" if beyond else "went_on", **told}
+    details = {"plan_number": reviewed.plan_number, "beyond": beyond[:MAX_REPORTED]}
+    attempt.result["retry"] = {"decision": "review" if beyond else "went_on", **details}
     if beyond:
         upload_plan(attempt)
         raise _review_needed(reviewed.plan_number, beyond)
-    attempt.log.write(f"What is left is a part of plan {reviewed.plan_number}, which was reviewed: going on")
+    attempt.log.write(f"The remaining changes were reviewed with plan {reviewed.plan_number}: applying them")
     apply(attempt)
     if attempt.claim.type == JobType.DEPLOY:
         report_outputs(attempt)
@@ -137,7 +139,7 @@ def _review_needed(plan_number: int, beyond: list[str]) -> StepFailed:
     more = f" and {len(beyond) - 3} more" if len(beyond) > 3 else ""
     return StepFailed(
         "review_needed",
-        f"Nothing was applied: what is left goes beyond plan {plan_number}, which was reviewed "
+        f"Nothing was applied: the remaining changes go beyond the reviewed plan {plan_number} "
         f"({', '.join(beyond[:3])}{more}). Review the new plan, then apply it.",
         fatal=True,
     )
@@ -154,7 +156,7 @@ def download_plan(attempt: Attempt) -> None:
 
 
 def check_plan(attempt: Attempt) -> None:
-    """What was reviewed is what is applied: the last look, right before the apply."""
+    """Refuse a plan that no longer fits, right before the apply: what was reviewed is what is applied."""
     reviewed = _reviewed_plan(attempt)
     if attempt.claim.snapshot_hash != reviewed.snapshot_hash:
         raise _stale("the configuration changed since")
@@ -169,10 +171,10 @@ def check_plan(attempt: Attempt) -> None:
 
 
 def _check_tools(attempt: Attempt, reviewed: PlanReference) -> None:
-    """Terraform takes a plan of its own version only, and would say so after the lock was taken."""
+    """Compare versions now: Terraform refuses a plan of another version only once it has the lock."""
     ours = attempt.equipment.terraform.label
     if reviewed.terraform_version not in ("", ours):
-        raise _stale(f"it was made with Terraform {reviewed.terraform_version}, and this runner has {ours}")
+        raise _stale(f"Terraform {reviewed.terraform_version} made it, and this runner has {ours}")
     lock_sha256 = hashlib.sha256(reviewed.provider_lock.encode()).hexdigest()
     if reviewed.provider_lock_sha256 not in ("", lock_sha256):
         raise _stale("the provider lock is not the one that was reviewed")
@@ -192,7 +194,7 @@ def apply(attempt: Attempt) -> None:
     with attempt.phase("apply", "Applying"):
         result = _apply(attempt)
     reason = attempt.stop.reason
-    # From here on the truth is what Terraform did: a cancel that comes now comes too late.
+    # From here on the outcome is what Terraform did: a cancel now comes too late.
     attempt.stop.shield(AFTER_APPLY_SECONDS)
     attempt.result["summary"] = {
         "add": result.summary.get("add", 0),
@@ -221,7 +223,7 @@ def _apply(attempt: Attempt) -> CommandResult:
 
 
 def report_outputs(attempt: Attempt) -> None:
-    """The outputs for the report. The apply has happened: failing here must not hide that."""
+    """Add the outputs to the report. An error here must not hide that the apply has happened."""
     try:
         outputs = json.loads(attempt.document(commands.output_args()))
     except (StepFailed, Stopped, ValueError) as error:
@@ -230,18 +232,18 @@ def report_outputs(attempt: Attempt) -> None:
     secret = {name: output.get("value") for name, output in outputs.items() if output.get("sensitive")}
     attempt.redactor.add(*secret.values())
     attempt.sensitive_outputs = secret
-    attempt.result["outputs"] = {name: _shown(output) for name, output in outputs.items()}
+    attempt.result["outputs"] = {name: _describe_output(output) for name, output in outputs.items()}
 
 
-def _shown(output: dict[str, Any]) -> dict[str, Any]:
-    shown = {"type": output.get("type"), "sensitive": bool(output.get("sensitive"))}
-    return shown if shown["sensitive"] else shown | {"value": output.get("value")}
+def _describe_output(output: dict[str, Any]) -> dict[str, Any]:
+    description = {"type": output.get("type"), "sensitive": bool(output.get("sensitive"))}
+    return description if description["sensitive"] else description | {"value": output.get("value")}
 
 
 _BEGIN: tuple[Step, ...] = (make_workdir, write_configuration, assume_credentials, init)
 _APPLY_REVIEWED: tuple[Step, ...] = (*_BEGIN, download_plan, check_plan, apply)
 
-#: What each job type does, in order. Between two steps the attempt may be stopped.
+#: The steps of each job type, in order. Between two steps the attempt may be stopped.
 STEPS: dict[JobType, tuple[Step, ...]] = {
     JobType.CONNECTION_TEST: (make_workdir, test_connection),
     JobType.FETCH_RESOURCES: (make_workdir, fetch_resources),
@@ -251,15 +253,15 @@ STEPS: dict[JobType, tuple[Step, ...]] = {
 }
 #: A destroy that was reviewed, as a protected Spec's has to be.
 DESTROY_REVIEWED: tuple[Step, ...] = _APPLY_REVIEWED
-#: Going on with a DEPLOY or DESTROY that ended part-way.
+#: The steps of a retry, after a DEPLOY or DESTROY that ended part-way.
 RETRY: dict[JobType, tuple[Step, ...]] = {
-    JobType.DEPLOY: (*_BEGIN, read_state, plan, go_on_or_ask),
-    JobType.DESTROY: (*_BEGIN, read_state, plan_destroy, go_on_or_ask),
+    JobType.DEPLOY: (*_BEGIN, read_state, plan, apply_or_ask),
+    JobType.DESTROY: (*_BEGIN, read_state, plan_destroy, apply_or_ask),
 }
 
 
 def steps_of(claim: Claim) -> tuple[Step, ...]:
-    """By the job's type, and by whether there is a reviewed plan to apply or to go on with."""
+    """Return the steps of a job: some types have others for a reviewed plan, or for a retry."""
     type = JobType(claim.type)
     if claim.retry is not None and type in RETRY:
         return RETRY[type]

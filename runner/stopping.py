@@ -1,4 +1,4 @@
-"""Whether, why and how urgently an attempt has to stop."""
+"""The requests to stop an attempt: their reasons and their urgency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class StopReason(StrEnum):
-    """Also the final report's error code."""
+    """The reason of a stop, which is also the error code of the final report."""
 
     CANCELLED = "cancelled"
     TIMEOUT_EXCEEDED = "timeout_exceeded"
@@ -44,10 +44,10 @@ class Stopped(Exception):
 
 
 class Lease:
-    """The hold on the job, as a duration since the runner's own request.
+    """The claim on the job, as a duration since the runner's own request.
 
-    With L = 120 s: what cannot be renewed for 103 s is interrupted, what is then still there is killed
-    at 118 s, two seconds before another runner may start.
+    With L = 120 s: an attempt that cannot be renewed is interrupted after 103 s and killed after 118 s, two
+    seconds before another runner may start.
     """
 
     def __init__(self, *, sent_at: float, lease_seconds: float) -> None:
@@ -70,7 +70,7 @@ class _Request:
 
 
 class Stop:
-    """Collects requests to stop; asked by whatever waits. Safe from any thread."""
+    """Collects requests to stop; everything that waits checks it. Safe from any thread."""
 
     def __init__(self, *, lease: Lease, timeout_seconds: float, grace_seconds: float) -> None:
         self._lease = lease
@@ -82,26 +82,26 @@ class Stop:
         self._give_up_at = float("inf")
 
     def cancel(self) -> None:
-        self._ask(StopReason.CANCELLED, self._grace_seconds)
+        self._request_stop(StopReason.CANCELLED, self._grace_seconds)
 
     def time_out(self) -> None:
-        self._ask(StopReason.TIMEOUT_EXCEEDED, self._grace_seconds)
+        self._request_stop(StopReason.TIMEOUT_EXCEEDED, self._grace_seconds)
 
-    def runner_stops(self) -> None:
-        self._ask(StopReason.RUNNER_STOPPED, RUNNER_STOP_SECONDS)
+    def stop_runner(self) -> None:
+        self._request_stop(StopReason.RUNNER_STOPPED, RUNNER_STOP_SECONDS)
         self._give_up_at = min(self._give_up_at, clock.now() + LAST_REPORT_SECONDS)
 
     def kill(self) -> None:
-        """A second signal: nothing is waited for any more."""
-        self._ask(StopReason.RUNNER_STOPPED, 0.0)
+        """Stop at once, after a second signal."""
+        self._request_stop(StopReason.RUNNER_STOPPED, 0.0)
         with self._lock:
             assert self._request is not None
             self._request = dataclasses.replace(self._request, kill_at=clock.now())
             self._shield_ends_at = None
         self._give_up_at = clock.now() + 2
 
-    def claim_is_stale(self) -> None:
-        self._ask(StopReason.LEASE_LOST, min(STALE_CLAIM_SECONDS, self._lease.kill_at - clock.now()))
+    def lose_claim(self) -> None:
+        self._request_stop(StopReason.LEASE_LOST, min(STALE_CLAIM_SECONDS, self._lease.kill_at - clock.now()))
         # Nothing is accepted any more: a console that fails on this attempt's log must not hold its slot.
         self._give_up_at = min(self._give_up_at, clock.now() + STALE_CLAIM_SECONDS)
 
@@ -111,13 +111,13 @@ class Stop:
 
     @property
     def kill_at(self) -> float:
-        """When a process that still runs is killed. Meaningful once there is a reason."""
+        """The time at which a running process is killed. Meaningful once there is a reason."""
         request = self._current()
         return request.kill_at if request else float("inf")
 
     @property
     def interrupt_again_at(self) -> float:
-        """The second SIGINT, on which Terraform gives up waiting: late, but before the kill."""
+        """The time of the second SIGINT, at which Terraform stops waiting: late, but before the kill."""
         request = self._current()
         if request is None:
             return float("inf")
@@ -126,8 +126,8 @@ class Stop:
     def requested(self) -> bool:
         return self.reason is not None
 
-    def gave_up(self) -> bool:
-        """Whether even the last report is no longer worth waiting for."""
+    def has_given_up(self) -> bool:
+        """Return whether even the last report is no longer worth waiting for."""
         return clock.now() >= self._give_up_at
 
     def check(self) -> None:
@@ -135,25 +135,25 @@ class Stop:
             raise Stopped(reason)
 
     def shield(self, seconds: float) -> None:
-        """For the short work that must follow an apply: from now on only a lost lease or a kill stops it."""
+        """Let only a lost lease or a kill stop the short work that must follow an apply."""
         self._shield_ends_at = clock.now() + seconds
 
     def unshield(self) -> None:
         self._shield_ends_at = None
 
     def wait(self, seconds: float) -> None:
-        """Do nothing for a while, unless there is a reason to stop."""
+        """Wait for a while, unless there is a reason to stop."""
         end = clock.now() + seconds
-        while (left := end - clock.now()) > 0:
+        while (remaining := end - clock.now()) > 0:
             self.check()
-            time.sleep(min(left, 0.1))
+            time.sleep(min(remaining, 0.1))
 
     def unless_stopped(self, work: Callable[[], Result]) -> Result:
-        """Do what cannot be interrupted, such as waiting for a server; a stop leaves it behind."""
+        """Run work that cannot be interrupted, such as waiting for a server; a stop abandons it."""
         return self.all_unless_stopped([work], at_once=1)[0]
 
     def all_unless_stopped(self, works: Iterable[Callable[[], Result]], *, at_once: int) -> list[Result]:
-        """The same for several, some of them side by side; returns their results in order."""
+        """Do the same for several, some at the same time; returns their results in order."""
         waiting = deque((work, Future[Result]()) for work in works)
         results = [result for _, result in waiting]
 
@@ -172,7 +172,7 @@ class Stop:
     def _current(self) -> _Request | None:
         moment = clock.now()
         if moment >= self._lease.interrupt_at:
-            self._ask(StopReason.LEASE_LOST, self._lease.kill_at - moment)
+            self._request_stop(StopReason.LEASE_LOST, self._lease.kill_at - moment)
         elif moment >= self._deadline:
             self.time_out()
         with self._lock:
@@ -181,8 +181,8 @@ class Stop:
             return None if moment < shield_ends_at else request
         return request
 
-    def _ask(self, reason: StopReason, grace_seconds: float) -> None:
-        """The first reason stands, except that a lost lease replaces any other: it is a fence."""
+    def _request_stop(self, reason: StopReason, grace_seconds: float) -> None:
+        """Keep the first reason, except that a lost lease replaces any other: it is a fence."""
         moment = clock.now()
         with self._lock:
             request = self._request

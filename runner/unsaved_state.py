@@ -16,16 +16,16 @@ logger = logging.getLogger(__name__)
 
 
 def save_errored_state(attempt: Attempt) -> None:
-    """Terraform writes this file when it could not save the state: it must not get lost."""
+    """Push the file that Terraform writes when it could not save the state."""
     errored = attempt.workdir.configuration / ERRORED_STATE
-    if not _is_whole(errored):
-        return _keep_what_was_on_its_way(attempt, errored)
+    if not _is_complete(errored):
+        return _keep_interrupted_save(attempt, errored)
     try:
         attempt.document(commands.state_push_args(file=errored))
     except Exception as error:
         attempt.log.write(
             f"Terraform could not save the state, and neither could the runner ({error}). "
-            f"{_put_aside(attempt, errored, errored.read_bytes())}",
+            f"{_keep_state(attempt, errored, errored.read_bytes())}",
             LogLevel.ERROR,
         )
     else:
@@ -35,8 +35,8 @@ def save_errored_state(attempt: Attempt) -> None:
         )
 
 
-def _is_whole(errored: Path) -> bool:
-    """On a full disk Terraform leaves an empty file."""
+def _is_complete(errored: Path) -> bool:
+    """Return False for the empty file that Terraform leaves on a full disk."""
     try:
         json.loads(errored.read_bytes())
     except (OSError, ValueError):
@@ -44,12 +44,12 @@ def _is_whole(errored: Path) -> bool:
     return True
 
 
-def _keep_what_was_on_its_way(attempt: Attempt, errored: Path) -> None:
-    """Terraform was killed while it saved, or could not write. Its lock may be left, so nothing is pushed."""
+def _keep_interrupted_save(attempt: Attempt, errored: Path) -> None:
+    """Keep the state of a save that was cut off. Terraform's lock may remain, so nothing is pushed."""
     state = attempt.equipment.relay.unsaved(attempt.marker)
     if state is not None:
-        told = f"Terraform could save the state nowhere. {_put_aside(attempt, errored, state)}"
-        attempt.log.write(told, LogLevel.ERROR)
+        message = f"Terraform could save the state nowhere. {_keep_state(attempt, errored, state)}"
+        attempt.log.write(message, LogLevel.ERROR)
     elif errored.exists():
         errored.unlink()
         attempt.log.write(
@@ -57,8 +57,8 @@ def _keep_what_was_on_its_way(attempt: Attempt, errored: Path) -> None:
         )
 
 
-def _put_aside(attempt: Attempt, errored: Path, state: bytes) -> str:
-    """Keep the state with the job, or on this machine until the console takes it; says what to do with it."""
+def _keep_state(attempt: Attempt, errored: Path, state: bytes) -> str:
+    """Keep the state with the job, or on this machine until the console accepts it; returns what to do."""
     claim, path = attempt.claim, errored_state_path(attempt.claim.job_id, attempt.claim.claim_id)
     older = "Until then plans start from an older state."
     try:
@@ -66,9 +66,8 @@ def _put_aside(attempt: Attempt, errored: Path, state: bytes) -> str:
             claim.job_id, claim.claim_id, state, give_up=attempt.stop.requested
         )
     except (Refused, ConsoleAway) as error:
-        return (
-            f"The console did not take it either ({error}). {_rescue(attempt, errored, state, path)} {older}"
-        )
+        remedy = _keep_on_machine(attempt, errored, state, path)
+        return f"The console did not accept it either ({error}). {remedy} {older}"
     errored.unlink(missing_ok=True)
     return (
         f"It is kept with this job: download it from {attempt.equipment.settings.console_url}{path}, and "
@@ -76,17 +75,17 @@ def _put_aside(attempt: Attempt, errored: Path, state: bytes) -> str:
     )
 
 
-def _rescue(attempt: Attempt, errored: Path, state: bytes, path: str) -> str:
+def _keep_on_machine(attempt: Attempt, errored: Path, state: bytes, path: str) -> str:
     name, claim = attempt.equipment.name, attempt.claim
     try:
-        if not _is_whole(errored):
+        if not _is_complete(errored):
             errored.write_bytes(state)
-        kept = attempt.equipment.data.rescue(errored, job_id=claim.job_id, claim_id=claim.claim_id)
+        file = attempt.equipment.data.rescue(errored, job_id=claim.job_id, claim_id=claim.claim_id)
     except OSError as error:
         errored.unlink(missing_ok=True)
         return f"Runner {name} cannot keep it ({error.strerror}): its last changes are lost."
     return (
-        f"Runner {name} keeps it as {kept}, and uploads it to {path} when it can. Push it with "
+        f"Runner {name} keeps it as {file}, and uploads it to {path} when it can. Push it with "
         "`terraform state push` first."
     )
 
@@ -105,14 +104,14 @@ def rescue_state(attempt: Attempt) -> None:
 
 
 def deliver_rescued_states(data: DataDirectory, client: ConsoleClient) -> None:
-    """One try for each; what the console does not take stays on this machine."""
+    """Try once for each; a state that the console does not accept stays on this machine."""
     for job_id, claim_id, file in data.rescued_states():
         try:
             client.upload_errored_state(job_id, claim_id, file.read_bytes(), give_up=lambda: True)
         except ConsoleAway:
             return
         except Refused as error:
-            logger.error("The console does not take the unsaved state %s: %s", file, error)
+            logger.error("The console does not accept the unsaved state %s: %s", file, error)
         else:
             file.unlink()
             logger.warning("An unsaved state of job %s is now kept by the console.", job_id)

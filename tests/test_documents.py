@@ -33,3 +33,12 @@ def test_the_life_of_a_job_passes_every_room_of_the_path() -> None:
         "specs",
     ):
         assert f"`{room}/" in text
+
+
+def test_the_life_of_a_job_names_every_hook() -> None:
+    """A hook is a list, or a dictionary of lists, to which packages add; `on_end` adds to `end_hooks`."""
+    source = (ROOT / "console/jobs/hooks.py").read_text()
+    hooks = set(re.findall(r"^(\w+): (?:list|defaultdict)\[", source, re.MULTILINE))
+    life = (ROOT / "docs/life-of-a-job.md").read_text()
+    assert len(hooks) == 8
+    assert {hook for hook in hooks if f"`{hook.replace('end_hooks', 'on_end')}`" not in life} == set()

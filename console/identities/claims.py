@@ -16,7 +16,7 @@ MAX_SESSION_NAME = 64
 
 
 def identity_field(spec: Spec) -> dict[str, Any]:
-    """For the document of the spec's next job: see `hooks.snapshot_fields`. Nothing when it has none."""
+    """For the document of the spec's next job: see `hooks.SnapshotFields`. Nothing when it has none."""
     return {"identity": snapshot_field(spec.identity)} if spec.identity is not None else {}
 
 

@@ -13,7 +13,6 @@ from console.identities.keys import current_key, private_key, published_keys
 from console.identities.models import CloudIdentity, Provider
 from console.identities.provider_settings import WEB_IDENTITY
 from console.ids import new_id
-from runner.protocol import JobType
 
 #: Long enough to be exchanged, of little use to a thief; a runner asks again while it holds its job.
 TOKEN_SECONDS = 900
@@ -21,19 +20,6 @@ TOKEN_SECONDS = 900
 SKEW_SECONDS = 30
 
 ALGORITHM = "RS256"
-
-#: What a job does, as a trust policy tells it apart.
-ACTIONS = {
-    JobType.PLAN: "plan",
-    JobType.DRIFT_CHECK: "plan",
-    JobType.DEPLOY: "deploy",
-    JobType.DESTROY: "destroy",
-    JobType.CONNECTION_TEST: "test",
-    JobType.FETCH_RESOURCES: "test",
-    JobType.DEPLOY_WORKER: "deploy",
-    JobType.UPDATE_WORKER: "deploy",
-    JobType.DESTROY_WORKER: "destroy",
-}
 
 CLAIMS = (
     "organization", "organization_id", "spec", "spec_id", "environment", "identity", "identity_id", "action",

@@ -12,8 +12,9 @@ from console.durations import duration
 from console.identities.lifetime import session_seconds_of
 from console.identities.models import CloudIdentity, Provider, SignedToken
 from console.identities.provider_settings import ASSUME_ROLE
-from console.jobs.lifecycle import POLICIES, SUCCESS
+from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Attempt, Job
+from console.jobs.types import kind_of
 from runner.protocol import JobType
 from specs.models import Spec
 
@@ -45,7 +46,7 @@ def credentials_of(job: Job, attempts: list[Attempt]) -> Credentials | None:
 
 def lifetime_warning(spec: Spec, type: JobType, identity: CloudIdentity | None) -> str:
     """One sentence for people, before it starts, when it will probably outlive its credentials."""
-    if identity is None or not POLICIES[type].changes_infrastructure or identity.provider == Provider.AMBIENT:
+    if identity is None or not kind_of(type).changes_infrastructure or identity.provider == Provider.AMBIENT:
         return ""
     usual, session = usual_seconds(spec, type), session_seconds_of(identity)
     if usual is None or usual <= session:

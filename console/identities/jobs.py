@@ -12,12 +12,14 @@ from console.identities.models import CloudIdentity
 from console.identities.resources import KINDS, forget_lists_not_seen_since
 from console.identities.usage import pool_to_test_with, snapshot_field
 from console.jobs import hooks
-from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
+from console.jobs.hooks import JobEnd
+from console.jobs.lifecycle import ACTIVE_STATUSES
 from console.jobs.models import Job
 from console.jobs.queue import NewJob
 from console.jobs.services import enqueue
+from console.jobs.types import kind_of
 from console.runners.models import Pool
-from runner.protocol import JobType
+from runner.protocol import JobStatus, JobType
 from specs.models import Spec
 from specs.snapshot import snapshot_hash
 
@@ -53,7 +55,7 @@ def _request(*, identity: CloudIdentity, type: JobType, requested_by: User | Non
 
 
 def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: User | None) -> Job:
-    document, policy = identity_document(identity), POLICIES[type]
+    document, kind = identity_document(identity), kind_of(type)
     new = NewJob(
         organization_id=identity.organization_id,
         type=type.value,
@@ -61,8 +63,8 @@ def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: U
         pool_id=pool.pk,
         config_snapshot=document,
         snapshot_hash=snapshot_hash(document),
-        max_retries=policy.max_retries,
-        timeout_seconds=policy.timeout_seconds,
+        max_retries=kind.max_retries,
+        timeout_seconds=kind.timeout_seconds,
     )
     job = enqueue(new, requested_by=requested_by)
     identities.announce(identity)
@@ -106,50 +108,60 @@ def _held(identity: CloudIdentity, type: JobType) -> JobActive:
 # ── what they leave behind ───────────────────────────────────────────────────────────────────────
 
 
-def keep_passed_test(job: Job, result: dict[str, Any]) -> None:
-    """After a CONNECTION_TEST that ran to its end: its lines, and the resources when all of it is well."""
-    if job.identity is None:
-        return
-    passed = not any(isinstance(one, dict) and one.get("outcome") == "fail" for one in _checks(result))
-    _keep_test(job, result, passed=passed)
+def keep_test(end: JobEnd) -> None:
+    """After a CONNECTION_TEST, however it ended: keep its checks; when all are well, fetch the resources."""
+    identity = end.job.identity
+    if identity is None:
+        return None
+    if was_never_tried(end.job):
+        return identities.announce(identity)
+    if end.job.status != JobStatus.SUCCESS:
+        return _keep_test(identity, end, passed=False)
+    passed = not any(
+        isinstance(check, dict) and check.get("outcome") == "fail" for check in _checks(end.result)
+    )
+    _keep_test(identity, end, passed=passed)
     busy = Job.objects.filter(
-        identity=job.identity, type=JobType.FETCH_RESOURCES, status__in=ACTIVE_STATUSES
+        identity=identity, type=JobType.FETCH_RESOURCES, status__in=ACTIVE_STATUSES
     ).exists()
     if passed and not busy:
-        request_fetch(identity=job.identity, requested_by=job.requested_by)
+        request_fetch(identity=identity, requested_by=end.job.requested_by)
 
 
-def keep_failed_test(job: Job, result: dict[str, Any]) -> None:
-    _keep_test(job, result, passed=False)
+def keep_fetch(end: JobEnd) -> None:
+    """After a FETCH_RESOURCES, however it ended; one that succeeded may have regions that failed."""
+    identity = end.job.identity
+    if identity is None:
+        return None
+    if was_never_tried(end.job):
+        return identities.announce(identity)
+    complete = end.job.status == JobStatus.SUCCESS
+    identities.record_fetch(
+        identity_id=identity.pk,
+        complete=complete,
+        error=end.job.error_message,
+        job=end.job,
+        job_number=end.job.number,
+    )
+    identities.announce(identity)
+    if complete and end.job.started_at is not None:
+        forget_lists_not_seen_since(identity_id=identity.pk, at=end.job.started_at)
 
 
-def keep_fetch(job: Job, result: dict[str, Any]) -> None:
-    """After a FETCH_RESOURCES that ran to its end, perhaps with regions that failed."""
-    if job.identity is None:
-        return
-    _keep_fetch(job, complete=True, error="")
-    if job.started_at is not None:
-        forget_lists_not_seen_since(identity_id=job.identity.pk, at=job.started_at)
+def was_never_tried(job: Job) -> bool:
+    """Return whether a person cancelled the job before it started: then the last result still counts."""
+    return job.status == JobStatus.CANCELLED and job.started_at is None
 
 
-def keep_failed_fetch(job: Job, result: dict[str, Any]) -> None:
-    _keep_fetch(job, complete=False, error=str(result.get("error") or ""))
-
-
-def _keep_test(job: Job, result: dict[str, Any], *, passed: bool) -> None:
-    if job.identity is not None:
-        identities.record_test(
-            identity_id=job.identity.pk, passed=passed, result=result, job=job, job_number=job.number
-        )
-        identities.announce(job.identity)
-
-
-def _keep_fetch(job: Job, *, complete: bool, error: str) -> None:
-    if job.identity is not None:
-        identities.record_fetch(
-            identity_id=job.identity.pk, complete=complete, error=error, job=job, job_number=job.number
-        )
-        identities.announce(job.identity)
+def _keep_test(identity: CloudIdentity, end: JobEnd, *, passed: bool) -> None:
+    identities.record_test(
+        identity_id=identity.pk,
+        passed=passed,
+        result={**end.result, "error": end.job.error_message},
+        job=end.job,
+        job_number=end.job.number,
+    )
+    identities.announce(identity)
 
 
 def _checks(result: dict[str, Any]) -> list[Any]:

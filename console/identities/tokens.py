@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 from console.audit.models import ActorKind, AuditEvent
 from console.errors import IdentityNeedsNoToken, StaleClaim
 from console.identities.claims import usable_identity
-from console.identities.issuer import ACTIONS, TOKEN_SECONDS, Named, Signed, audience_of, sign, subject
+from console.identities.issuer import TOKEN_SECONDS, Named, Signed, audience_of, sign, subject
 from console.identities.lifetime import session_seconds_of
 from console.identities.models import CloudIdentity, SignedToken
 from console.jobs.models import Job, JobClaim
 from console.jobs.queue import Held
 from console.runners.services import KnownRunner
-from runner.protocol import IdentityTokenAnswer, JobType
+from runner.protocol import IdentityTokenAnswer
 
 
 def sign_token(*, held: Held, runner: KnownRunner) -> IdentityTokenAnswer:
@@ -57,7 +57,7 @@ def _held_claim(held: Held) -> tuple[JobClaim, datetime]:
 def _subject(job: Job, identity: CloudIdentity) -> str:
     return subject(
         organization=Named(job.organization.slug, job.organization_id),
-        action=ACTIONS[JobType(job.type)],
+        action=job.kind.cloud_action,
         spec=Named(job.spec.slug, job.spec.pk) if job.spec else None,
         environment=job.spec.environment if job.spec else "",
         identity=Named(identity.slug, identity.pk),
@@ -74,7 +74,7 @@ def _claims(job: Job, identity: CloudIdentity, runner: KnownRunner) -> dict[str,
         "environment": job.spec.environment if job.spec else "",
         "identity": identity.slug,
         "identity_id": str(identity.pk),
-        "action": ACTIONS[JobType(job.type)],
+        "action": job.kind.cloud_action,
         "job_type": job.type,
         "job_id": str(job.pk),
         "job_number": job.number,

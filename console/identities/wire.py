@@ -11,7 +11,7 @@ from console.identities.resources import store_part
 from console.identities.tokens import sign_token
 from console.jobs.models import JobClaim
 from console.jobs.queue import Held
-from console.jobs.wire import answered, uuid_in
+from console.jobs.wire import uuid_in, wire_answer
 from console.live.threads import in_thread
 from console.runners.requests import bearer, message, method
 from console.runners.services import recognize
@@ -22,7 +22,7 @@ from runner.protocol import FoundResources, IdentityTokenAnswer, IdentityTokenRe
 async def identity_token(request: HttpRequest, job_id: UUID) -> HttpResponse:
     body = message(IdentityTokenRequest, request)
     claim_id = uuid_in(body.claim_id, "claim_id")
-    answer = answered(await in_thread(_sign, bearer(request), job_id, claim_id))
+    answer = wire_answer(await in_thread(_sign, bearer(request), job_id, claim_id))
     answer["Cache-Control"] = "no-store"
     return answer
 
@@ -32,7 +32,7 @@ async def resources(request: HttpRequest, job_id: UUID) -> HttpResponse:
     found = message(FoundResources, request)
     uuid_in(found.claim_id, "claim_id")
     await in_thread(_store, bearer(request), job_id, found)
-    return answered({})
+    return wire_answer({})
 
 
 def _sign(credential: str, job_id: UUID, claim_id: UUID) -> IdentityTokenAnswer:

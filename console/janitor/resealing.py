@@ -11,17 +11,17 @@ from console.vault import SEALED_FIELDS, SealedField, first_key_id, seal, unseal
 
 
 def reseal_everything() -> Counter[str]:
-    """How many values of each kind were sealed again. Safe to repeat, and while the console goes on."""
-    done: Counter[str] = Counter()
+    """Seal every value again, and count them by kind. Safe to repeat, and while the console runs."""
+    counts: Counter[str] = Counter()
     for place in SEALED_FIELDS:
-        # One at a time: each may be large, and whoever writes meanwhile waits for one row only.
+        # One at a time: each may be large, and a concurrent write waits for one row only.
         for pk in _sealed_with_older_keys(place.model, place.field).values_list("pk", flat=True):
-            done[place.model._meta.verbose_name_plural] += _reseal(place, pk)
-    return done
+            counts[place.model._meta.verbose_name_plural] += _reseal(place, pk)
+    return counts
 
 
 def still_sealed_with_older_keys() -> dict[str, int]:
-    """Where an older key is still needed, over every table that has sealed values: registered or not."""
+    """Count the values that still need an older key, in every table with sealed values, registered or not."""
     counts = {
         f"{model._meta.label}.{field}": _sealed_with_older_keys(model, field).count()
         for model, field in sealed_columns()
@@ -30,7 +30,7 @@ def still_sealed_with_older_keys() -> dict[str, int]:
 
 
 def sealed_columns() -> Iterator[tuple[type[models.Model], str]]:
-    """The columns that are called sealed, in all rooms."""
+    """Yield the columns whose names begin with "sealed", in all packages."""
     for model in apps.get_models():
         for field in model._meta.concrete_fields:
             if isinstance(field, models.BinaryField) and field.name.startswith("sealed"):
@@ -49,8 +49,8 @@ def _reseal(place: SealedField, pk: object) -> int:
 
 
 def _sealed_with_older_keys(model: type[models.Model], field: str) -> QuerySet[models.Model]:
-    """The key's name stands behind the first byte of each sealed value."""
+    """Select rows by the key's name, which follows the first byte of each sealed value."""
     key = Func(F(field), 2, len(first_key_id()), function="substring", output_field=models.BinaryField())
-    named = model._default_manager.exclude(**{field: None}).alias(key=key)
-    older: QuerySet[models.Model] = named.exclude(key=first_key_id()).order_by("pk")
+    keyed = model._default_manager.exclude(**{field: None}).alias(key=key)
+    older: QuerySet[models.Model] = keyed.exclude(key=first_key_id()).order_by("pk")
     return older

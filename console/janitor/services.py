@@ -1,30 +1,31 @@
-"""One look of the janitor: what was lost is taken back, what took too long is ended."""
+"""One run of the janitor: take back lost jobs, end those that took too long, and clean up."""
 
 import logging
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
 from console.audit.models import ActorKind
 from console.audit.services import record
 from console.identities.keys import rotate_when_due
-from console.jobs import hooks, queue
-from console.jobs.attempts import announce_moved, retry_delay
+from console.jobs import queue
+from console.jobs.announce import announce
+from console.jobs.attempts import retry_delay
+from console.jobs.ending import end
 from console.jobs.lifecycle import CLAIMED, PROCESSING, STOPPED, TIMED_OUT, Ending, after_loss
 from console.jobs.log.partitions import keep_partitions
 from console.jobs.models import Job, JobClaim, Outcome
-from console.jobs.services import announce
 from console.live.beat import GONE_AFTER_SECONDS
 from console.plans.expiry import act_on_expired_specs
 from console.runners.presence import mark_silent_runners_offline
 from console.state.abandoned import release_abandoned_locks
 from runner.protocol import CancelReason
 
-#: How many lost claims one look takes back; the next look takes the next ones.
+#: How many lost claims one run takes back; the next run takes the next ones.
 BATCH = 500
 #: After its time a job is asked to stop; it has this long to stop gracefully before it is fenced.
 TIMEOUT_GRACE_SECONDS = 60
@@ -36,7 +37,7 @@ SYSTEM = queue.Actor(ActorKind.SYSTEM, None, "janitor")
 logger = logging.getLogger("slipway.janitor")
 
 
-def look() -> None:
+def run_once() -> None:
     """Do everything once. Safe to do twice, by two janitors at once, and to be killed in."""
     patient = is_patient()
     mark_silent_runners_offline()
@@ -50,7 +51,7 @@ def look() -> None:
     keep_partitions()
 
 
-#: Nobody looked for a while, or no console served: runners could not renew and get one lease to come back.
+#: After a time without a janitor, or without a console, runners get one lease to come back.
 BE_PATIENT = """
 INSERT INTO janitor_watch (id, looked_at, patient_until)
 VALUES (1, now(), now() + make_interval(secs => %(lease)s))
@@ -67,7 +68,7 @@ RETURNING patient_until > now()
 
 
 def is_patient() -> bool:
-    """Whether leases must be left alone now, because runners could not renew them."""
+    """Return whether no lease may be taken back now, because runners could not renew theirs."""
     with connection.cursor() as cursor:
         cursor.execute(BE_PATIENT, {"lease": settings.SLIPWAY_LEASE_SECONDS, "gone": GONE_AFTER_SECONDS})
         (patient,) = cursor.fetchone()
@@ -79,45 +80,46 @@ def take_back_lost_jobs() -> int:
     silent = Now() - Value(timedelta(seconds=SILENT_SECONDS), output_field=DurationField())
     quiet = Q(job__status=PROCESSING, heartbeat_at__lt=silent) & (Q(log_at=None) | Q(log_at__lt=silent))
     lost = JobClaim.objects.filter(Q(expires_at__lt=Now()) | quiet).select_related("job", "runner")
-    taken = 0
+    count = 0
     for claim in lost.defer("job__config_snapshot").order_by("expires_at")[:BATCH]:
-        taken += _take_back(claim)
-    return taken
+        count += _take_back(claim)
+    return count
 
 
 def request_timeouts() -> int:
     """Ask attempts that are past their time to stop, through their next heartbeat."""
-    overdue = _past_timeout().filter(cancel_requested_at=None).select_related("organization")
+    overdue = _overdue_jobs().filter(cancel_requested_at=None).select_related("organization")
     return sum(_request_timeout(job) for job in overdue.defer("config_snapshot")[:BATCH])
 
 
 @transaction.atomic
 def _request_timeout(job: Job) -> int:
-    asked = Job.objects.filter(
+    updated = Job.objects.filter(
         pk=job.pk,
         status__in=(CLAIMED, PROCESSING),
         cancel_requested_at=None,
         attempt_count=job.attempt_count,
     ).update(cancel_requested_at=Now(), cancel_reason=CancelReason.TIMEOUT)
-    if asked:
+    if updated:
         record(organization=job.organization, actor=None, action="job.timeout_requested", target=job)
-        announce(job)
-    return asked
+        announce(job_id=job.pk, organization_id=job.organization_id)
+    return updated
 
 
 def end_timed_out_jobs() -> int:
-    """Fence attempts that are past their time and did not stop when asked, whoever asked."""
+    """End attempts that are past their time and did not stop when they were asked to."""
     grace = Value(timedelta(seconds=TIMEOUT_GRACE_SECONDS), output_field=DurationField())
-    overdue = _past_timeout().filter(cancel_requested_at__lt=Now() - grace)
+    overdue = _overdue_jobs().filter(cancel_requested_at__lt=Now() - grace)
     ended = 0
-    for job_id, claim_id, asked in overdue.values_list("pk", "claim__claim_id", "cancel_reason")[:BATCH]:
-        ending = STOPPED[CancelReason(asked)]
+    rows = overdue.values_list("pk", "claim__claim_id", "cancel_reason")
+    for job_id, claim_id, cancel_reason in rows[:BATCH]:
+        ending = STOPPED[CancelReason(cancel_reason)]
         ended += _end(claim_id, ending, outcome=Outcome.CANCELLED, reason=TIMED_OUT.error_message or "")
-        logger.warning("job %s did not stop after its timeout; its attempt was fenced", job_id)
+        logger.warning("job %s did not stop after its timeout; its attempt was ended", job_id)
     return ended
 
 
-def _past_timeout() -> QuerySet[Job]:
+def _overdue_jobs() -> QuerySet[Job]:
     allowed = ExpressionWrapper(
         F("timeout_seconds") * Value(timedelta(seconds=1), output_field=DurationField()),
         output_field=DurationField(),
@@ -163,18 +165,20 @@ def _end(
     retry_delay_seconds: float = 0.0,
     only_lost_after_seconds: float | None = None,
 ) -> int:
-    moved = queue.end_attempt(
-        claim_id=claim_id,
-        ending=ending,
-        attempt=queue.AttemptEnd(outcome=outcome, reason=reason, orphaned=True),
-        actor=SYSTEM,
-        seen_status=seen_status,
-        retry_delay_seconds=retry_delay_seconds,
-        only_lost_after_seconds=only_lost_after_seconds,
-    )
-    if moved is None:
+    try:
+        moved = end(
+            claim_id=claim_id,
+            ending=ending,
+            attempt=queue.AttemptEnd(outcome=outcome, reason=reason, orphaned=True),
+            actor=SYSTEM,
+            seen_status=seen_status,
+            retry_delay_seconds=retry_delay_seconds,
+            only_lost_after_seconds=only_lost_after_seconds,
+        )
+    except (InterfaceError, OperationalError):
+        raise  # the database is away: nothing else works either
+    except Exception:
+        # A hook refused the ending of this job. It must not keep the janitor from all others.
+        logger.exception("the attempt %s could not be ended; the janitor tries again", claim_id)
         return 0
-    announce_moved(moved)
-    for hook in hooks.on_lost:
-        hook(claim_id)
-    return 1
+    return int(moved is not None)

@@ -1,4 +1,4 @@
-"""The only doors to a job."""
+"""Access to a job: each function names the right that it grants."""
 
 from typing import Any
 from uuid import UUID
@@ -8,9 +8,7 @@ from django.db.models import QuerySet
 from console.accounts.access import require_right
 from console.accounts.rights import Right
 from console.errors import NotFound
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Job
-from runner.protocol import JobType
 
 
 def job_to_view(user: Any, org_slug: str, number: int) -> Job:
@@ -33,7 +31,7 @@ def job_to_read_secrets(user: Any, org_slug: str, number: int) -> Job:
 
 
 def job_to_view_by_id(user: Any, job_id: UUID) -> Job:
-    """For the API and the sockets, which know jobs by their id. Another organization's job is not there."""
+    """Return the job with this id, for the API and the sockets. Another organization's job is not found."""
     return _job_by_id(user, job_id, Right.SEE)
 
 
@@ -53,8 +51,7 @@ def job_to_read_secrets_by_id(user: Any, job_id: UUID) -> Job:
 
 def right_to_retry(job: Job) -> Right:
     """A retry needs the right that its first request needed."""
-    changes = POLICIES[JobType(job.type)].changes_infrastructure
-    return Right.APPLY if changes else Right.PLAN
+    return Right.APPLY if job.kind.changes_infrastructure else Right.PLAN
 
 
 def _job(user: Any, org_slug: str, number: int, right: Right) -> Job:

@@ -20,12 +20,12 @@ from console.accounts.authentication import person
 from console.audit.models import AuditEvent
 from console.errors import BadInput
 from console.jobs import access, selectors, services
-from console.jobs.depth import pool_depths
 from console.jobs.errored_states import errored_states_of, open_errored_state
 from console.jobs.log import selectors as log_selectors
 from console.jobs.log.selectors import LEVEL_BITS
 from console.jobs.log.stream import plain_text, stream_log
 from console.jobs.models import Job
+from console.jobs.queue_depth import pool_depths
 from console.jobs.serializers import (
     AttemptSerializer,
     ErroredStateSerializer,
@@ -48,13 +48,13 @@ COUNT_LIMIT = 10_000
 class JobsView(APIView):
     @extend_schema(operation_id="jobs_list", parameters=[JobListQuerySerializer], responses=JobListSerializer)
     def get(self, request: Request) -> Response:
-        """The jobs that the caller may see, newest first."""
+        """List the jobs that the caller may see, newest first."""
         query = _valid(JobListQuerySerializer(data=request.query_params))
         page, limit = query.pop("page"), query.pop("limit")
         jobs = _visible(request, query)
         start = (page - 1) * limit
-        shown = jobs.select_related("organization", "pool", "requested_by", "cancelled_by").order_by("-id")
-        rows = shown.defer("config_snapshot", "result")[start : start + limit]
+        newest = jobs.select_related("organization", "pool", "requested_by", "cancelled_by").order_by("-id")
+        rows = newest.defer("config_snapshot", "result")[start : start + limit]
         total = jobs.order_by()[: COUNT_LIMIT + 1].count()
         return Response(
             {
@@ -84,17 +84,13 @@ class JobsView(APIView):
                     revision=body.get("revision"),
                     idempotency_key=key,
                 )
-            case JobType.DESTROY:
+            case _:  # the serializer takes no third
                 job = services.request_destroy(
                     spec=spec,
                     confirmation=body["confirmation"],
                     requested_by=person(request),
                     idempotency_key=key,
                 )
-            case JobType.DEPLOY:
-                raise BadInput("A DEPLOY applies a plan: POST /api/plans/{plan_id}/deploy.")
-            case other:
-                raise BadInput(f"{other} is not asked for on a Spec.")
         return accepted(job)
 
 
@@ -120,7 +116,7 @@ class CancelView(APIView):
 class RetryView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, job_id: UUID) -> Response:
-        """A new job with the same snapshot, continuing from the persisted state."""
+        """Queue a new job with the same snapshot, continuing from the stored state."""
         job = access.job_to_retry_by_id(request.user, job_id)
         return accepted(services.retry_job(job=job, requested_by=person(request)))
 
@@ -135,7 +131,7 @@ class AttemptsView(APIView):
 class EventsView(APIView):
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, request: Request, job_id: UUID) -> Response:
-        """Everything that people, runners and the console did to the job, oldest first."""
+        """List everything that people, runners and the console did to the job, oldest first."""
         job = access.job_to_view_by_id(request.user, job_id)
         events = AuditEvent.objects.filter(target_id=job.pk).order_by("id")
         return Response({"data": EventSerializer(events, many=True).data})
@@ -145,12 +141,14 @@ class LogsView(APIView):
     class LogQuery(serializers.Serializer[Any]):
         after = serializers.IntegerField(min_value=0, default=0, help_text="Only lines after this number.")
         limit = serializers.IntegerField(min_value=1, max_value=5_000, default=500)
-        level = serializers.ChoiceField(choices=list(LEVEL_BITS), required=False, help_text="This or worse.")
+        level = serializers.ChoiceField(
+            choices=list(LEVEL_BITS), required=False, help_text="This level or a more severe one."
+        )
         format = serializers.ChoiceField(choices=["json", "text", "stream"], default="json")
 
     @extend_schema(parameters=[LogQuery], responses=LogPageSerializer)
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
-        """A page of lines, the whole log as text, or a stream of lines as they come (NDJSON)."""
+        """Return a page of lines, the whole log as text, or a stream of lines as they come (NDJSON)."""
         query = _valid(self.LogQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
         match query["format"]:
@@ -172,16 +170,16 @@ class LogsView(APIView):
 
 class LogSearchView(APIView):
     class SearchQuery(serializers.Serializer[Any]):
-        q = serializers.CharField(max_length=200, trim_whitespace=False, help_text="Upper or lower case.")
+        q = serializers.CharField(max_length=200, trim_whitespace=False, help_text="Case is ignored.")
         limit = serializers.IntegerField(min_value=1, max_value=10_000, default=5_000)
 
     @extend_schema(parameters=[SearchQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, job_id: UUID) -> Response:
-        """The numbers of the lines with this text, over the whole log."""
+        """Find the numbers of the lines with this text, over the whole log."""
         query = _valid(self.SearchQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
-        found = log_selectors.search_log(job, query["q"], limit=query["limit"])
-        return Response({"data": found.seqs, "total": found.total})
+        matches = log_selectors.search_log(job, query["q"], limit=query["limit"])
+        return Response({"data": matches.seqs, "total": matches.total})
 
 
 class LogEventsView(APIView):
@@ -190,7 +188,7 @@ class LogEventsView(APIView):
 
     @extend_schema(parameters=[EventsQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, job_id: UUID) -> HttpResponse:
-        """The lines that say more than their text: phases, resources, diagnostics."""
+        """List the lines that carry more than text: phases, resources, diagnostics."""
         query = _valid(self.EventsQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
         events = log_selectors.log_events(job, before=query["before"])
@@ -201,7 +199,7 @@ class LogEventsView(APIView):
 class ErroredStatesView(APIView):
     @extend_schema(responses=ErroredStateSerializer(many=True))
     def get(self, request: Request, job_id: UUID) -> Response:
-        """States of the job's attempts that could be saved nowhere else: push them before anything else."""
+        """List the states that attempts of the job could not save: push them before anything else."""
         job = access.job_to_view_by_id(request.user, job_id)
         return Response({"data": ErroredStateSerializer(errored_states_of(job), many=True).data})
 
@@ -209,7 +207,7 @@ class ErroredStatesView(APIView):
 class ErroredStateView(APIView):
     @extend_schema(responses={(200, "application/octet-stream"): bytes})
     def get(self, request: Request, job_id: UUID, claim_id: UUID) -> HttpResponse:
-        """The file, for `terraform state push errored.tfstate`. It may hold secrets: operators only."""
+        """Download the file for `terraform state push`. It may hold secrets: operators only."""
         job = access.job_to_read_secrets_by_id(request.user, job_id)
         body = open_errored_state(job=job, claim_id=claim_id, opened_by=person(request))
         return HttpResponse(
@@ -222,14 +220,14 @@ class ErroredStateView(APIView):
 class QueueDepthView(APIView):
     @extend_schema(responses=PoolDepthSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """How many jobs a runner could start now, per pool: what an autoscaler asks for."""
+        """Count the jobs that a runner could start now, per pool, for an autoscaler."""
         organization = organization_to_view(request.user, slug)
         depths = pool_depths(organization_id=organization.pk)
         return Response({"data": [_as_dict(depth) for depth in depths]})
 
 
 def accepted(job: Job) -> Response:
-    """202 with the job's address."""
+    """Answer 202 with the job's address."""
     location = reverse("api-job", args=[job.pk])
     return Response(JobDetailSerializer(job).data, status=202, headers={"Location": location})
 
@@ -255,11 +253,11 @@ def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
 
 
 def _ndjson(frames: AsyncIterator[dict[str, Any]]) -> StreamingHttpResponse:
-    async def encoded() -> AsyncIterator[bytes]:
+    async def encode_frames() -> AsyncIterator[bytes]:
         async for frame in frames:
             yield orjson.dumps(frame) + b"\n"
 
-    return StreamingHttpResponse(encoded(), content_type="application/x-ndjson")
+    return StreamingHttpResponse(encode_frames(), content_type="application/x-ndjson")
 
 
 def _as_dict(depth: Any) -> dict[str, Any]:

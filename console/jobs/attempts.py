@@ -1,4 +1,4 @@
-"""What runners do to jobs: claim them, keep them alive, report their end."""
+"""A runner's requests about jobs: claim one, keep it alive, report its end."""
 
 import hashlib
 import logging
@@ -23,12 +23,12 @@ from console.errors import (
     StaleClaim,
 )
 from console.jobs import hooks, queue
+from console.jobs.announce import announce
+from console.jobs.ending import end
 from console.jobs.lifecycle import (
-    CANCELLED,
     CLAIMED,
     FAILED,
     PROCESSING,
-    QUEUED,
     REPORT_MOVES,
     STOPPED,
     SUCCESS,
@@ -38,8 +38,6 @@ from console.jobs.lifecycle import (
 from console.jobs.log.masking import forget_secrets, remember_secrets
 from console.jobs.models import Attempt, Job, Outcome
 from console.jobs.queue import Held
-from console.live import topics
-from console.live.publish import publish_on_commit
 from console.runners.recognition import require_verified
 from console.runners.services import KnownRunner
 from runner.protocol import (
@@ -49,19 +47,16 @@ from runner.protocol import (
     ClaimRequest,
     HeartbeatAnswer,
     JobStatus,
-    JobType,
     StatusReport,
 )
 from specs.variables import reveal
 
 #: The first retry waits about this long, each later one twice as long as the one before.
 RETRY_BASE_SECONDS = 5.0
-
-
 RETRY_MAX_SECONDS = 300.0
 
 
-#: What the job's column holds.
+#: The length of the job's column.
 MAX_ERROR_CODE_CHARS = 60
 
 
@@ -76,18 +71,18 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
     try:
         held = _claim(runner, request)
     except IntegrityError:
-        # The same request was answered twice at once, and the other one made the claim: now it is there.
+        # The same request came twice at once, and the other one made the claim, which is committed by now.
         held = _claim(runner, request)
     if held is None:
         return None
-    _announce(held.id, held.organization_id)
+    announce(job_id=held.id, organization_id=held.organization_id)
     try:
         answer = _claim_answer(held)
     except SlipwayError as refusal:
         _refuse(held, refusal)
         return None
     except ValueError:
-        # It would fail in the hands of every runner, and stand in the way of all jobs behind it.
+        # It would fail on every runner, and block all jobs behind it.
         logger.exception("job %s cannot be handed out", held.id)
         _refuse(held, SnapshotUnreadable())
         return None
@@ -96,26 +91,24 @@ def claim_job(*, runner: KnownRunner, request: ClaimRequest) -> Claim | None:
 
 
 def _refuse(held: queue.Claimed, refusal: SlipwayError) -> None:
-    """A room has found, at the last moment, that the job may not run: it fails before anything happens."""
-    moved = queue.end_attempt(
+    """Fail a job that turns out, at the last moment, not to be allowed: before its runner hears of it."""
+    end(
         claim_id=held.claim_id,
         ending=Ending("fail", error_code=refusal.code, error_message=str(refusal)),
         attempt=queue.AttemptEnd(outcome=Outcome.FAILED, reason=str(refusal)),
         actor=queue.Actor(ActorKind.SYSTEM, None, "slipway"),
         seen_status=CLAIMED,
     )
-    if moved is not None:
-        announce_moved(moved)
 
 
 def start_attempt(*, held: Held) -> None:
-    """CLAIMED → PROCESSING. A repeat is accepted and changes nothing."""
-    organization_id = queue.start(held=held, except_types=_types_with(hooks.before_start))
+    """Move a job from CLAIMED to PROCESSING. A repeat is accepted and changes nothing."""
+    organization_id = queue.start(held=held, except_types=hooks.types_with_start_hooks())
     if organization_id is None:
         require_verified(held.credential)
         organization_id = _start_with_hooks(held)
     if organization_id is not None:
-        _announce(held.job_id, organization_id)
+        announce(job_id=held.job_id, organization_id=organization_id)
 
 
 def heartbeat(*, held: Held) -> HeartbeatAnswer:
@@ -129,60 +122,36 @@ def heartbeat(*, held: Held) -> HeartbeatAnswer:
 
 
 def finish_attempt(*, held: Held, runner: KnownRunner, report: StatusReport) -> JobStatus:
-    """Take an attempt's one final report, and move the job as the tables say."""
+    """Accept an attempt's one final report, and move the job as the tables of `lifecycle` say."""
     _require_storable(report)
     sensitive, report = report.sensitive_outputs or {}, _without_secrets(report)
     digest = _digest(report)
-    attempt, actor = _attempt_end(report, digest), queue.Actor(ActorKind.RUNNER, runner.id, runner.name)
     moved = None
-    if report.status == SUCCESS:
-        moved = queue.end_attempt(
+    for _ in range(2):
+        # A person may cancel the job after it was read; the second time it is not queued again.
+        ending, delay = _ending(held, report)
+        moved = end(
             claim_id=held.claim_id,
             held=held,
-            ending=_as_reported(report),
-            attempt=attempt,
-            actor=actor,
-            except_types=_types_that_leave_something(report),
+            ending=ending,
+            attempt=_attempt_end(report, digest),
+            actor=queue.Actor(ActorKind.RUNNER, runner.id, runner.name),
+            retry_delay_seconds=delay,
+            sensitive_outputs=sensitive,
         )
+        if moved is not None or not ending.requeues:
+            break
     if moved is None:
         require_verified(held.credential)
-        moved = _finish_in_steps(held, report, attempt, actor, sensitive)
-    if moved is None:
-        # Somebody may have asked the job to stop after it was read; then it is not tried again.
-        moved = _finish_in_steps(held, report, attempt, actor, sensitive)
-    if moved is None:
-        return _why_not_moved(held, digest, report)
+        return _explain_no_move(held, digest, report)
     forget_secrets(held.claim_id)
-    announce_moved(moved)
     return JobStatus(moved.status)
-
-
-def announce_moved(moved: queue.Moved) -> None:
-    _announce(moved.job_id, moved.organization_id)
-    if moved.status == QUEUED:
-        publish_on_commit(topics.pool(moved.pool_id))
 
 
 def retry_delay(retry_count: int) -> float:
     """Exponential backoff with jitter: between half and all of the doubled delay."""
     delay: float = min(RETRY_BASE_SECONDS * 2**retry_count, RETRY_MAX_SECONDS)
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
-
-
-def _announce(job_id: UUID, organization_id: UUID) -> None:
-    publish_on_commit(topics.job(job_id), topics.organization(organization_id, "jobs"))
-
-
-def _types_with(hooked: dict[str, list[Any]]) -> list[str]:
-    """The types for which a room has added something: one statement is not enough for them."""
-    return [type for type, added in hooked.items() if added]
-
-
-def _types_that_leave_something(report: StatusReport) -> list[str]:
-    """A PLAN that made no plan leaves nothing behind, so one statement is enough for it."""
-    types = _types_with(hooks.on_success)
-    made_a_plan = bool((report.result or {}).get("plan_id"))
-    return types if made_a_plan else [type for type in types if type != JobType.PLAN]
 
 
 def _claim(runner: KnownRunner, request: ClaimRequest) -> queue.Claimed | None:
@@ -200,15 +169,8 @@ def _claim(runner: KnownRunner, request: ClaimRequest) -> queue.Claimed | None:
 def _claim_answer(held: queue.Claimed) -> Claim:
     snapshot = orjson.loads(held.config_snapshot)
     revealed = reveal(snapshot, organization_id=held.organization_id)
-    fields: dict[str, Any] = {
-        "plan": None,
-        "state": None,
-        "environment": revealed.environment,
-        "sensitive_variables": revealed.sensitive,
-    }
-    job = _claimed_job(held, snapshot)
-    for hook in hooks.claim_fields:
-        fields = _merged(fields, hook(job, held.claim_id))
+    fields = _claim_fields(_claimed_job(held, snapshot), held.claim_id)
+    environment = revealed.environment | fields.pop("environment")
     return Claim(
         job_id=str(held.id),
         job_number=held.number,
@@ -224,21 +186,29 @@ def _claim_answer(held: queue.Claimed) -> Claim:
         snapshot=snapshot,
         snapshot_hash=held.snapshot_hash,
         variables=revealed.variables,
-        **fields,
+        environment=environment,
+        sensitive_variables=revealed.sensitive + fields.pop("sensitive_variables"),
+        **{"plan": None, "state": None, **fields},
     )
 
 
-def _merged(fields: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """What rooms say of the environment stands side by side; of anything else the last word counts."""
-    environment = fields["environment"] | more.get("environment", {})
-    sensitive = fields["sensitive_variables"] + more.get("sensitive_variables", [])
-    return fields | more | {"environment": environment, "sensitive_variables": sensitive}
+def _claim_fields(job: Job, claim_id: UUID) -> dict[str, Any]:
+    """Collect the fields that other packages give. Several may add to the environment."""
+    fields: dict[str, Any] = {}
+    environment: dict[str, str] = {}
+    sensitive: list[str] = []
+    for hook in hooks.claim_fields:
+        more = hook(job, claim_id)
+        environment |= more.pop("environment", {})
+        sensitive += more.pop("sensitive_variables", [])
+        fields = hooks.add_fields(fields, more)
+    return {**fields, "environment": environment, "sensitive_variables": sensitive}
 
 
 def _claimed_job(held: queue.Claimed, snapshot: dict[str, Any]) -> Job:
-    """What a claim tells of its job; everything else is deferred, and read when a hook asks for it.
+    """Make the job from the columns of its claim; a hook that reads another column loads it.
 
-    Not by `Job.from_db`, which looks at each of the model's fields, at each claim.
+    `Job.from_db` would go through each of the model's fields, at each claim.
     """
     job = Job.__new__(Job)
     job._state = ModelState()
@@ -257,7 +227,7 @@ def _claimed_job(held: queue.Claimed, snapshot: dict[str, Any]) -> Job:
 
 
 def _start_with_hooks(held: Held) -> UUID | None:
-    """The organization of the job, or None when it runs already."""
+    """Return the job's organization, or None when the job is already PROCESSING."""
     with transaction.atomic():
         organization_id = queue.start(held=held)
         if organization_id is None:
@@ -271,43 +241,24 @@ def _start_with_hooks(held: Held) -> UUID | None:
     return organization_id
 
 
-def _finish_in_steps(
-    held: Held,
-    report: StatusReport,
-    attempt: queue.AttemptEnd,
-    actor: queue.Actor,
-    sensitive_outputs: dict[str, Any],
-) -> queue.Moved | None:
-    """For what depends on the job: a failure may be tried again, a success may leave something behind."""
-    job = _held_jobs(held).defer("config_snapshot").first()
+def _ending(held: Held, report: StatusReport) -> tuple[Ending, float]:
+    """The ending that a report stands for, and the delay before the next try.
+
+    A success depends on nothing but the report, so the job is not read for it.
+    """
+    if report.status == SUCCESS:
+        return _as_reported(report), 0.0
+    require_verified(held.credential)
+    job = _jobs_held_by(held).defer("config_snapshot").first()
     if job is None:
-        return None
-    ending = _ending(job, report)
-    with transaction.atomic():
-        moved = queue.end_attempt(
-            claim_id=held.claim_id,
-            held=held,
-            ending=ending,
-            attempt=attempt,
-            actor=actor,
-            retry_delay_seconds=retry_delay(job.retry_count) if ending.requeues else 0.0,
-        )
-        if moved is not None and moved.status == SUCCESS:
-            for hook in hooks.on_success[job.type]:
-                hook(job, {**(report.result or {}), "sensitive_outputs": sensitive_outputs})
-        if moved is not None and moved.status == FAILED:
-            for hook in hooks.on_failure[job.type]:
-                hook(job, {**(report.result or {}), "error": report.error_message or ""})
-    return moved
-
-
-def _ending(job: Job, report: StatusReport) -> Ending:
+        return _as_reported(report), 0.0  # the claim is gone, and the statement will say so
     if report.status == FAILED:
-        return _after_failure(job, report)
-    if report.status == CANCELLED and job.cancel_reason:
-        asked = STOPPED[CancelReason(job.cancel_reason)]
-        return replace(asked, error_message=report.error_message or asked.error_message)
-    return _as_reported(report)
+        ending = _after_failure(job, report)
+        return ending, retry_delay(job.retry_count) if ending.requeues else 0.0
+    if not job.cancel_reason:
+        return _as_reported(report), 0.0
+    stopped = STOPPED[CancelReason(job.cancel_reason)]
+    return replace(stopped, error_message=report.error_message or stopped.error_message), 0.0
 
 
 def _as_reported(report: StatusReport) -> Ending:
@@ -328,14 +279,14 @@ def _after_failure(job: Job, report: StatusReport) -> Ending:
 
 
 def _without_secrets(report: StatusReport) -> StatusReport:
-    """What may be stored of the report, and what its digest is of: nobody can try out values on it."""
+    """Return the report as it is stored and digested: without values, so that nobody can guess them."""
     result = {key: value for key, value in (report.result or {}).items() if key != "sensitive_outputs"}
     if isinstance(outputs := result.get("outputs"), dict):
-        result["outputs"] = {name: _output_to_show(output) for name, output in outputs.items()}
+        result["outputs"] = {name: _without_value(output) for name, output in outputs.items()}
     return replace(report, sensitive_outputs=None, result=None if report.result is None else result)
 
 
-def _output_to_show(output: Any) -> Any:
+def _without_value(output: Any) -> Any:
     if not isinstance(output, dict) or not output.get("sensitive"):
         return output
     return {key: value for key, value in output.items() if key != "value"}
@@ -365,8 +316,8 @@ def _digest(report: StatusReport) -> str:
     return hashlib.sha256(orjson.dumps(report, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _repeated_report(held: Held, digest: str) -> JobStatus:
-    """The claim is gone: the same report again gets the same answer, anything else is refused."""
+def _answer_repeat(held: Held, digest: str) -> JobStatus:
+    """Answer a report whose claim is gone: its repeat like the first time, any other is refused."""
     attempt = (
         Attempt.objects.select_related("job")
         .filter(pk=held.claim_id, job_id=held.job_id, runner_id=held.runner_id)
@@ -379,19 +330,19 @@ def _repeated_report(held: Held, digest: str) -> JobStatus:
     return JobStatus(attempt.job.status)
 
 
-def _why_not_moved(held: Held, digest: str, report: StatusReport) -> JobStatus:
-    status = _held_jobs(held).values_list("status", flat=True).first()
+def _explain_no_move(held: Held, digest: str, report: StatusReport) -> JobStatus:
+    status = _jobs_held_by(held).values_list("status", flat=True).first()
     if status == CLAIMED:
         raise MoveRefused(f"The job is CLAIMED and cannot become {report.status}. Report PROCESSING first.")
-    return _repeated_report(held, digest)
+    return _answer_repeat(held, digest)
 
 
-def _held_jobs(held: Held) -> QuerySet[Job]:
+def _jobs_held_by(held: Held) -> QuerySet[Job]:
     return Job.objects.filter(pk=held.job_id, claim__claim_id=held.claim_id, claim__runner_id=held.runner_id)
 
 
 def _status_if_held(held: Held) -> str:
-    status = _held_jobs(held).values_list("status", flat=True).first()
+    status = _jobs_held_by(held).values_list("status", flat=True).first()
     if status is None:
         raise StaleClaim
     return status

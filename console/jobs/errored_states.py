@@ -1,4 +1,4 @@
-"""States that Terraform could not save and the runner could not push: kept with the job, sealed."""
+"""States that Terraform could not save and the runner could not push: stored with the job, sealed."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from console.live import topics
 from console.live.publish import publish_on_commit
 from console.vault import seal, unseal
 
-#: As much as the state itself may have.
+#: The limit of a state that is saved the usual way.
 MAX_BYTES = 100 * 1024 * 1024
 
 
 def keep_errored_state(*, held: Held, body: bytes) -> ErroredState:
-    """Keep it, from the runner that made the attempt, even when its claim is gone: it changes no job.
+    """Store the state from the runner that made the attempt, even when its claim is gone: it changes no job.
 
-    Terraform could not save this state *because* the attempt had lost its hold, as often as not.
+    As often as not, Terraform could not save this state *because* the attempt had lost its claim.
     """
     _require_state(body)
     attempt = (
@@ -29,41 +29,43 @@ def keep_errored_state(*, held: Held, body: bytes) -> ErroredState:
         .first()
     )
     if attempt is None:
-        raise StaleClaim("This runner has made no such attempt. Keep the file, and ask a person.")
-    kept, created = ErroredState.objects.get_or_create(
+        raise StaleClaim("This runner has made no such attempt. Keep the file, and contact an operator.")
+    errored_state, created = ErroredState.objects.get_or_create(
         attempt=attempt,
         defaults={
-            "sealed_body": seal(body, context=_context(held.claim_id)),
+            "sealed_body": seal(body, context=errored_state_context(held.claim_id)),
             "size_bytes": len(body),
             "sha256": hashlib.sha256(body).hexdigest(),
         },
     )
     if created:
-        _tell(attempt)
-    return kept
+        _record_upload(attempt)
+    return errored_state
 
 
 def errored_states_of(job: Job) -> list[ErroredState]:
-    kept = ErroredState.objects.filter(attempt__job=job).defer("sealed_body")
-    return list(kept.select_related("attempt__runner").order_by("attempt__number"))
+    errored_states = ErroredState.objects.filter(attempt__job=job).defer("sealed_body")
+    return list(errored_states.select_related("attempt__runner").order_by("attempt__number"))
 
 
 def open_errored_state(*, job: Job, claim_id: UUID, opened_by: User) -> bytes:
-    """The state itself. It holds secrets, so the audit record says who took it."""
-    kept = ErroredState.objects.filter(attempt__job=job, pk=claim_id).select_related("attempt").first()
-    if kept is None:
-        raise NotFound("This attempt left no state behind.")
+    """Open the state. It holds secrets, so the audit log says who downloaded it."""
+    errored_state = (
+        ErroredState.objects.filter(attempt__job=job, pk=claim_id).select_related("attempt").first()
+    )
+    if errored_state is None:
+        raise NotFound("This attempt left no errored state.")
     record(
         organization=job.organization,
         actor=opened_by,
         action="job.errored_state_downloaded",
         target=job,
-        attempt=kept.attempt.number,
+        attempt=errored_state.attempt.number,
     )
-    return unseal(kept.sealed_body, context=_context(claim_id))
+    return unseal(errored_state.sealed_body, context=errored_state_context(claim_id))
 
 
-def _tell(attempt: Attempt) -> None:
+def _record_upload(attempt: Attempt) -> None:
     record(
         organization=attempt.job.organization,
         actor=None,
@@ -74,13 +76,13 @@ def _tell(attempt: Attempt) -> None:
     publish_on_commit(topics.job(attempt.job_id))
 
 
-def _context(claim_id: UUID) -> str:
+def errored_state_context(claim_id: UUID) -> str:
     return f"errored-state:{claim_id}"
 
 
 def _require_state(body: bytes) -> None:
     if len(body) > MAX_BYTES:
-        raise TooLarge(f"A state has at most {MAX_BYTES} bytes here. Keep the file, and push it by hand.")
+        raise TooLarge(f"The state is larger than {MAX_BYTES} bytes. Keep the file, and push it by hand.")
     try:
         document = json.loads(body)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A job as one document, to keep or to hand on: facts, attempts, audit trail and result, secrets aside."""
+"""A job as one document, to archive or to share: attempts, audit trail and result, without secrets."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from console.jobs.serializers import (
     JobDetailSerializer,
 )
 
-#: A trail is as long as a job had attempts, cancels and downloads.
+#: An audit trail grows with each attempt, cancel and download.
 MAX_EVENTS = 10_000
 
 
-def exported(job: Job) -> bytes:
-    """What the API says about the job in several answers, as one."""
+def export_job(job: Job) -> bytes:
+    """Return the API's answers about the job as one JSON document."""
     attempts = attempts_of(job)
     document: dict[str, Any] = {
         "job": JobDetailSerializer(job).data,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from runner.protocol import FINAL_STATUSES, CancelReason, JobStatus, JobType
+from console.jobs.types import kind_of
+from runner.protocol import FINAL_STATUSES, CancelReason, JobStatus
 
 QUEUED, CLAIMED, PROCESSING = JobStatus.QUEUED, JobStatus.CLAIMED, JobStatus.PROCESSING
 SUCCESS, FAILED, CANCELLED = JobStatus.SUCCESS, JobStatus.FAILED, JobStatus.CANCELLED
@@ -34,31 +35,8 @@ def is_final(status: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """How often a type is tried again by itself, how long an attempt may take, what it may change."""
-
-    max_retries: int
-    timeout_seconds: int
-    changes_infrastructure: bool
-
-
-#: A type that changes infrastructure is never tried again by itself: a person decides.
-POLICIES: Final[dict[JobType, Policy]] = {
-    JobType.CONNECTION_TEST: Policy(max_retries=2, timeout_seconds=300, changes_infrastructure=False),
-    JobType.FETCH_RESOURCES: Policy(max_retries=3, timeout_seconds=900, changes_infrastructure=False),
-    JobType.PLAN: Policy(max_retries=2, timeout_seconds=3_600, changes_infrastructure=False),
-    JobType.DRIFT_CHECK: Policy(max_retries=2, timeout_seconds=3_600, changes_infrastructure=False),
-    JobType.DEPLOY: Policy(max_retries=0, timeout_seconds=4 * 3_600, changes_infrastructure=True),
-    JobType.DESTROY: Policy(max_retries=0, timeout_seconds=4 * 3_600, changes_infrastructure=True),
-    JobType.DEPLOY_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-    JobType.UPDATE_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-    JobType.DESTROY_WORKER: Policy(max_retries=0, timeout_seconds=3_600, changes_infrastructure=True),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
-    """What an attempt's end does to its job: the move, whether it costs a retry, and what to tell people."""
+    """The effect of an attempt's end on its job: the move, its cost in retries, the message for people."""
 
     move: str
     costs_retry: bool = False
@@ -73,24 +51,24 @@ class Ending:
 CANCELLED_BY_PERSON = Ending("cancel", error_code="cancelled", error_message="Cancelled by a person.")
 TIMED_OUT = Ending("cancel", error_code="timeout_exceeded", error_message="Timeout exceeded.")
 
-#: What ends a job that was asked to stop, by the reason for asking. It is never tried again.
+#: The ending of a job that was asked to stop, by the reason. It is never tried again.
 STOPPED = {CancelReason.PERSON: CANCELLED_BY_PERSON, CancelReason.TIMEOUT: TIMED_OUT}
 
 
 def after_loss(
     *, type: str, status: str, retry_count: int, max_retries: int, cancel_reason: str, runner: str
 ) -> Ending:
-    """The lease ran out: what happens to the job."""
+    """Return the ending of a job whose lease ran out."""
     if cancel_reason:
         return STOPPED[CancelReason(cancel_reason)]
     if status == CLAIMED:
         return Ending("requeue")  # nothing ran, so it costs no retry
-    if POLICIES[JobType(type)].changes_infrastructure:
+    if kind_of(type).changes_infrastructure:
         return Ending(
             "fail",
             error_code="runner_lost",
             error_message=f"Runner {runner} was lost while {type} ran: infrastructure may have changed. "
-            "Look at the log and the state, then retry.",
+            "Check the log and the state, then retry.",
         )
     if retry_count < max_retries:
         return Ending("requeue", costs_retry=True)
@@ -109,10 +87,10 @@ def after_failure(
     error_code: str | None,
     error_message: str | None,
 ) -> Ending:
-    """The work reported an error: try again where that is safe and may help."""
+    """Return the ending of a job whose attempt failed: another try, where that is safe and may help."""
     if cancel_reason:
         return STOPPED[CancelReason(cancel_reason)]
-    retryable = not fatal and not POLICIES[JobType(type)].changes_infrastructure
+    retryable = not fatal and not kind_of(type).changes_infrastructure
     if retryable and retry_count < max_retries:
         return Ending("requeue", costs_retry=True)
     return Ending(

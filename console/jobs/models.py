@@ -5,7 +5,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from console.ids import new_id
-from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
+from console.jobs.lifecycle import ACTIVE_STATUSES
+from console.jobs.types import JobKind, kind_of
 from runner.protocol import EMPTY_CHAIN, FINAL_STATUSES, CancelReason, JobStatus, JobType
 
 # Plain texts, in a fixed order: migrations record them.
@@ -20,8 +21,8 @@ class Job(models.Model):
     """One PLAN, DEPLOY, DESTROY … of a snapshot. The row is the queue.
 
     Every status change writes every index and evaluates every check, so there are no more of them than
-    something relies on: a foreign key has an index only where somebody looks through it, and only over rows
-    that have one; counters are kept by the queue's own statements.
+    a query relies on: a foreign key has an index only where a query uses it, and only over rows that have
+    one; counters are maintained by the queue's own statements.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -39,9 +40,6 @@ class Job(models.Model):
     # Of a CONNECTION_TEST or FETCH_RESOURCES, the cloud identity that it is about.
     identity = models.ForeignKey(
         "identities.CloudIdentity", null=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
-    )
-    subject_runner = models.ForeignKey(
-        "runners.Runner", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     plan = models.ForeignKey(
         "plans.Plan", null=True, on_delete=models.PROTECT, related_name="deploys", db_index=False
@@ -137,14 +135,15 @@ class Job(models.Model):
         return self.status in FINAL_STATUSES
 
     @property
-    def changes_infrastructure(self) -> bool:
-        return POLICIES[JobType(self.type)].changes_infrastructure
+    def kind(self) -> JobKind:
+        """The row of the job's type, for templates too: `job.kind.changes_infrastructure`."""
+        return kind_of(self.type)
 
     @property
     def may_have_changed_a_part(self) -> bool:
-        """An attempt began to change infrastructure and did not finish: a person looks at what is left."""
+        """Return whether an attempt may have stopped part-way through a change; a person has to check."""
         ended_early = self.status in (JobStatus.FAILED, JobStatus.CANCELLED)
-        return self.changes_infrastructure and self.claimed_at is not None and ended_early
+        return self.kind.changes_infrastructure and self.claimed_at is not None and ended_early
 
 
 class JobClaim(models.Model):
@@ -226,7 +225,7 @@ class Attempt(models.Model):
 
 
 class ErroredState(models.Model):
-    """A state that an attempt's Terraform could not save, kept with its job until a person has pushed it."""
+    """A state that an attempt's Terraform could not save, stored with its job for a person to push."""
 
     attempt = models.OneToOneField(
         Attempt, primary_key=True, on_delete=models.CASCADE, related_name="errored_state"

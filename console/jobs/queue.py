@@ -20,10 +20,10 @@ from console.prepared_statements import fetch_one
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a runner says it holds. All of it is checked: a claim is of no use to another runner.
+    """The claim that a runner says it holds. All of it is checked: a claim is of no use to another runner.
 
-    `credential` is the digest of what it showed, when nobody has looked at that for this request: then the
-    statement does.
+    `credential` is the digest of the runner's credential where this request has not verified it yet: then the
+    statement does, by `VERIFIED`. See `console/runners/recognition.py`.
     """
 
     job_id: UUID
@@ -40,8 +40,8 @@ class Held:
         }
 
 
-#: The credential that the runner shows is still its own; or there is none to look at.
-VOUCHED = """(%(credential)s::text IS NULL OR EXISTS (
+#: The runner's credential still stands; or it was verified before, and there is none to verify.
+VERIFIED = """(%(credential)s::text IS NULL OR EXISTS (
     SELECT FROM runners_runnercredential AS shown
     WHERE shown.credential_sha256 = %(credential)s AND shown.runner_id = %(runner)s
       AND shown.revoked_at IS NULL AND (shown.expires_at IS NULL OR shown.expires_at > now())))"""
@@ -49,7 +49,7 @@ VOUCHED = """(%(credential)s::text IS NULL OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does it, for the audit record."""
+    """The author of a change, for the audit log."""
 
     kind: str
     id: UUID | None
@@ -104,7 +104,7 @@ SELECT number, created_at, run_after FROM queued
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What the database decided about a new job."""
+    """The columns of a new job that the database sets."""
 
     number: int
     created_at: datetime
@@ -113,7 +113,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job as it is asked for: of a spec, or of a cloud identity."""
+    """A job as it is requested: of a Spec, or of a cloud identity."""
 
     organization_id: UUID
     type: str
@@ -133,7 +133,7 @@ class NewJob:
 
 
 def enqueue(*, job: NewJob, actor: Actor) -> Queued | None:
-    """What became of the job's number and times; None while submissions are drained."""
+    """Return the number and the times of the new job; None while submissions are drained."""
     row = fetch_one(
         ENQUEUE,
         {
@@ -156,13 +156,13 @@ def enqueue(*, job: NewJob, actor: Actor) -> Queued | None:
             "event": new_id(),
             "actor_kind": actor.kind,
             "actor_name": actor.name,
-            "data": json.dumps(_what_was_asked(job)),
+            "data": json.dumps(_audit_data(job)),
         },
     )
     return Queued(*row) if row else None
 
 
-def _what_was_asked(job: NewJob) -> dict[str, str]:
+def _audit_data(job: NewJob) -> dict[str, str]:
     return {"type": job.type} | ({"identity": str(job.identity_id)} if job.identity_id else {})
 
 
@@ -170,7 +170,7 @@ IS_ARCHIVED = "SELECT archived_at IS NOT NULL FROM specs_spec WHERE id = %(spec)
 
 
 def is_archived(*, spec_id: UUID) -> bool:
-    """Whether a spec takes no jobs any more. Asked after the enqueue, whose lock an archiving waits for."""
+    """Return whether a Spec accepts no more jobs. Call it after the enqueue: an archiving waits for that."""
     row = fetch_one(IS_ARCHIVED, {"spec": spec_id})
     return bool(row and row[0])
 
@@ -190,7 +190,7 @@ CLAIM = f"""
 WITH repeated AS (
     SELECT claim_id, job.*
     FROM jobs_jobclaim JOIN jobs_job AS job ON job.id = job_id
-    WHERE runner_id = %(runner)s AND claim_key = %(key)s AND {VOUCHED}
+    WHERE runner_id = %(runner)s AND claim_key = %(key)s AND {VERIFIED}
 ),
 picked AS (
     SELECT candidate.id
@@ -203,7 +203,7 @@ picked AS (
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) AS candidate
-    WHERE {VOUCHED}
+    WHERE {VERIFIED}
       AND EXISTS (SELECT FROM runners_runner_pools WHERE runner_id = %(runner)s AND pool_id = pool.id)
       AND NOT EXISTS (SELECT FROM repeated)
       AND NOT EXISTS (SELECT FROM accounts_installation WHERE draining_since IS NOT NULL)
@@ -250,7 +250,7 @@ LEFT JOIN specs_spec AS spec ON spec.id = held.spec_id
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The job that a runner now holds, its claim, and what the answer says of it."""
+    """The job that a runner now holds, its claim, and the columns that the answer needs."""
 
     id: UUID
     claim_id: UUID
@@ -263,7 +263,7 @@ class Claimed:
     timeout_seconds: int
     log_next_seq: int
     snapshot_hash: str
-    #: As text: most of a claim is its snapshot, and only one of its readers needs it decoded.
+    #: As text: most of a claim is its snapshot, and only one reader needs it decoded.
     config_snapshot: str
     organization: str
     spec: str | None
@@ -279,7 +279,7 @@ def claim(
     lease_seconds: int,
     credential: str | None = None,
 ) -> Claimed | None:
-    """What the runner now holds, or None."""
+    """Return the claim that the runner now holds, or None."""
     row = fetch_one(
         CLAIM,
         {
@@ -301,7 +301,7 @@ def claim(
 
 #: The attempt begins its work. Zero rows: the claim is gone, the job is not CLAIMED, or its type is excepted.
 #: While this waits for the job's row, the job may be taken back and claimed again: of the tables that are
-#: read here only the job is looked at anew then, so it is the job that must name the attempt.
+#: read here only the job is read anew then, so it is the job that must name the attempt.
 START = f"""
 WITH started AS (
     UPDATE jobs_job
@@ -310,7 +310,7 @@ WITH started AS (
     WHERE jobs_job.id = %(job)s AND jobs_job.status = 'CLAIMED'
       AND jobs_job.type <> ALL(%(except)s::text::text[])
       AND held.job_id = %(job)s AND held.claim_id = %(claim)s AND held.runner_id = %(runner)s
-      AND jobs_job.attempt_count = attempt.number AND {VOUCHED}
+      AND jobs_job.attempt_count = attempt.number AND {VERIFIED}
     RETURNING jobs_job.organization_id
 ),
 audited AS (
@@ -326,7 +326,7 @@ RETURNING started.organization_id
 
 
 def start(*, held: Held, except_types: Sequence[str] = ()) -> UUID | None:
-    """The organization of the job that now runs, or None when it did not start."""
+    """Return the organization of the job that is now PROCESSING, or None when it did not start."""
     row = fetch_one(START, {**held.values(), "except": _array(except_types), "event": new_id()})
     return row[0] if row else None
 
@@ -342,7 +342,7 @@ SET heartbeat_at = now(), expires_at = now() + make_interval(secs => %(lease)s)
 FROM jobs_job AS job, runners_runner AS runner, accounts_organization AS organization
 WHERE held.job_id = %(job)s AND held.claim_id = %(claim)s AND held.runner_id = %(runner)s
   AND job.id = held.job_id AND runner.id = held.runner_id AND organization.id = job.organization_id
-  AND {VOUCHED}
+  AND {VERIFIED}
 RETURNING
     CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.cancel_reason END,
     runner.draining_since IS NOT NULL OR organization.draining_since IS NOT NULL
@@ -352,7 +352,7 @@ RETURNING
 
 
 def heartbeat(*, held: Held, lease_seconds: int) -> tuple[str | None, bool] | None:
-    """Why the attempt should stop (or None) and whether to drain; None for both when the claim is gone."""
+    """Return the reason to stop (or None) and whether to drain; only None when the claim is gone."""
     row = fetch_one(HEARTBEAT, {**held.values(), "lease": lease_seconds})
     return (row[0], row[1]) if row else None
 
@@ -363,8 +363,8 @@ def heartbeat(*, held: Held, lease_seconds: int) -> tuple[str | None, bool] | No
 #: forced cancel. Deleting the claim is what decides; whoever deletes it writes the ending, and there
 #: is nothing left for anyone else to delete. A runner ends what it holds itself, and nothing else.
 #:
-#: The job is locked before it is looked at: a start that is being committed is waited for, and seen; so is
-#: a cancel, after which the job is not queued again.
+#: The job is locked before it is read: a start that is being committed is waited for, and seen; so is a
+#: cancel, after which the job is not queued again.
 END = f"""
 WITH ended AS (
     DELETE FROM jobs_jobclaim AS held
@@ -376,7 +376,7 @@ WITH ended AS (
         FOR UPDATE OF job
     ) AS locked
     WHERE held.job_id = locked.id AND held.claim_id = %(claim)s
-      AND (%(runner)s::uuid IS NULL OR (held.runner_id = %(runner)s AND held.job_id = %(job)s AND {VOUCHED}))
+      AND (%(runner)s::uuid IS NULL OR (held.runner_id = %(runner)s AND held.job_id = %(job)s AND {VERIFIED}))
       AND (%(silent)s::float IS NULL OR held.expires_at < now()
            OR GREATEST(held.heartbeat_at, held.log_at) < now() - make_interval(secs => %(silent)s))
     RETURNING held.job_id, held.log_next_seq, held.log_bytes, held.log_chain
@@ -420,7 +420,7 @@ SELECT id, status, organization_id, pool_id FROM moved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How one attempt ended, for its own record; what that does to the job is the `Ending`."""
+    """The end of one attempt, for its own row; the `Ending` says what it does to the job."""
 
     outcome: str
     reason: str
@@ -453,7 +453,8 @@ def end_attempt(
 ) -> Moved | None:
     """Carry the ending out, or return None when the claim is gone or the move is not allowed.
 
-    With `only_lost_after_seconds`, also when the lease runs on and the attempt was heard of since then.
+    With `only_lost_after_seconds`, also return None while the lease runs and the attempt was heard of that
+    recently.
     """
     allowed = sources(ending.move) if seen_status is None else [seen_status]
     status = MOVES[ending.move][PROCESSING]
@@ -492,6 +493,28 @@ def end_attempt(
     return Moved(*row) if row else None
 
 
+# ── the cancel of a queued job ───────────────────────────────────────────────────────────────────
+
+#: A queued job has neither claim nor attempt, so a person's cancel ends it at once. Zero rows: it is no
+#: longer queued.
+CANCEL_QUEUED = """
+UPDATE jobs_job
+SET status = 'CANCELLED', finished_at = statement_timestamp(), cancel_requested_at = statement_timestamp(),
+    cancel_reason = 'person', cancelled_by_id = %(person)s, error_code = %(error_code)s,
+    error_message = %(error_message)s
+WHERE id = %(job)s AND status = 'QUEUED'
+RETURNING id, status, organization_id, pool_id
+"""
+
+
+def cancel_queued(*, job_id: UUID, person_id: UUID, error_code: str, error_message: str) -> Moved | None:
+    row = fetch_one(
+        CANCEL_QUEUED,
+        {"job": job_id, "person": person_id, "error_code": error_code, "error_message": error_message},
+    )
+    return Moved(*row) if row else None
+
+
 # ── log ──────────────────────────────────────────────────────────────────────────────────────────
 
 #: Append one batch if it begins exactly where the log ends and the claim still stands.
@@ -504,7 +527,7 @@ WITH advanced AS (
                          ELSE encode(sha256(decode(log_chain, 'hex') || %(digest)s), 'hex') END,
         log_at = now()
     WHERE job_id = %(job)s AND claim_id = %(claim)s AND runner_id = %(runner)s
-      AND log_next_seq = %(first)s AND log_bytes <= %(limit)s AND {VOUCHED}
+      AND log_next_seq = %(first)s AND log_bytes <= %(limit)s AND {VERIFIED}
     RETURNING job_id, log_bytes
 ),
 stored AS (
@@ -526,7 +549,7 @@ class Batch:
     line_count: int
     level_mask: int
     lines: str
-    #: None for a line of the console's own, which is no part of what the runner vouches for.
+    #: None for the console's own line, which is no part of the runner's chain.
     digest: bytes | None
 
     @property
@@ -536,7 +559,7 @@ class Batch:
 
 
 def append_log(*, held: Held, batch: Batch, limit_bytes: int) -> int | None:
-    """The log's size after the batch, or None when it was not appended: ask `log_position` why."""
+    """Return the log's size after the batch, or None when it was not appended: `log_position` says why."""
     row = fetch_one(
         APPEND_LOG,
         {
@@ -554,6 +577,6 @@ def append_log(*, held: Held, batch: Batch, limit_bytes: int) -> int | None:
 
 
 def log_position(*, held: Held) -> tuple[int, int] | None:
-    """Where the attempt's log ends and how large it is; None when the claim is gone."""
+    """Return the number of the attempt's next log line and the log's size; None when the claim is gone."""
     row = fetch_one(LOG_POSITION, held.values())
     return (row[0], row[1]) if row else None

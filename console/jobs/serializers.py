@@ -1,4 +1,4 @@
-"""How jobs, attempts and events look in the API."""
+"""Jobs, attempts and events as the API returns them."""
 
 from typing import Any
 
@@ -7,24 +7,31 @@ from rest_framework import serializers
 
 from console.audit.models import AuditEvent
 from console.jobs.models import Attempt, ErroredState, Job
+from console.jobs.types import RequestedOn, types_requested_on
 from console.jobs.waiting import why_waiting
 from runner.protocol import JobStatus, JobType
 
-#: What can be asked for directly; a DEPLOY is asked for on its plan.
-REQUESTABLE = (JobType.PLAN, JobType.DESTROY)
+#: The types that `POST /api/jobs` takes; the others are requested on a plan or on an identity.
+REQUESTABLE = [type.value for type in types_requested_on(RequestedOn.SPEC)]
+NOT_REQUESTABLE = (
+    "{input} is not requested on a Spec. A DEPLOY applies a plan: POST /api/plans/{{plan_id}}/deploy. "
+    "A test or a scan is of an identity: POST /api/identities/{{identity_id}}/test or …/refresh."
+)
 
 
 class JobRequestSerializer(serializers.Serializer[Any]):
     """The body of `POST /api/jobs`."""
 
     spec = serializers.UUIDField(help_text="The Spec's id.")
-    type = serializers.ChoiceField(choices=[type.value for type in JobType])
+    type = serializers.ChoiceField(choices=REQUESTABLE, error_messages={"invalid_choice": NOT_REQUESTABLE})
     confirmation = serializers.CharField(
         required=False, default="", help_text="DESTROY: the Spec's name, typed to confirm."
     )
-    destroy = serializers.BooleanField(default=False, help_text="PLAN: of a destroy, to be reviewed.")
+    destroy = serializers.BooleanField(default=False, help_text="PLAN: of a destroy, for review.")
     revision = serializers.IntegerField(
-        required=False, min_value=1, help_text="PLAN: of this revision, only to look at."
+        required=False,
+        min_value=1,
+        help_text="PLAN: a speculative plan of this revision; it cannot be applied.",
     )
 
 
@@ -38,7 +45,7 @@ class JobListQuerySerializer(serializers.Serializer[Any]):
 
 
 def _person() -> Any:
-    """Somebody by name; nobody where Slipway itself did it."""
+    """A person's username; null where Slipway itself acted."""
     return serializers.SlugRelatedField("username", read_only=True, allow_null=True)
 
 
@@ -48,7 +55,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     identity = serializers.PrimaryKeyRelatedField(read_only=True, allow_null=True)  # type: ignore[var-annotated]
     pool = serializers.SlugRelatedField("name", read_only=True)  # type: ignore[var-annotated]
     cancel_reason = serializers.CharField(
-        read_only=True, help_text="`person` or `timeout`; empty while nobody asked it to stop."
+        read_only=True, help_text="`person` or `timeout`; empty unless the job was asked to stop."
     )
     requested_by = _person()
     cancelled_by = _person()
@@ -69,7 +76,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class JobDetailSerializer(JobSerializer):
-    """One job, with its result and why it waits."""
+    """One job, with its result and the reason why it waits."""
 
     waiting = serializers.SerializerMethodField()
 
@@ -102,8 +109,8 @@ class ErroredStateSerializer(serializers.ModelSerializer[ErroredState]):
         model = ErroredState
         fields = ("claim_id", "attempt", "runner", "size_bytes", "sha256", "created_at", "url")
 
-    def get_url(self, kept: ErroredState) -> str:
-        return reverse("api-job-errored-state", args=[kept.attempt.job_id, kept.pk])
+    def get_url(self, errored_state: ErroredState) -> str:
+        return reverse("api-job-errored-state", args=[errored_state.attempt.job_id, errored_state.pk])
 
 
 class EventSerializer(serializers.ModelSerializer[AuditEvent]):
@@ -135,7 +142,7 @@ class LogLineSerializer(serializers.Serializer[Any]):
 
 
 class LogPageSerializer(serializers.Serializer[Any]):
-    """A stretch of a job's log."""
+    """A page of a job's log."""
 
     data = LogLineSerializer(many=True)  # type: ignore[assignment]
     last_seq = serializers.IntegerField(help_text="The number of the log's last line; 0 when it has none.")
@@ -146,7 +153,7 @@ class PoolDepthSerializer(serializers.Serializer[Any]):
     organization = serializers.CharField()
     pool = serializers.CharField()
     queued = serializers.IntegerField(help_text="Jobs that a runner could start now.")
-    delayed = serializers.IntegerField(help_text="Jobs that wait for their next try.")
+    delayed = serializers.IntegerField(help_text="Jobs that wait for their next retry.")
     running = serializers.IntegerField()
     oldest_wait_seconds = serializers.FloatField()
     runners_online = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""What opens a job's private Git source, for its claim: sealed until then, and in no snapshot."""
+"""The token of a job's private Git source, for its claim: sealed until then, and in no snapshot."""
 
 from typing import Any
 from uuid import UUID
@@ -8,6 +8,6 @@ from specs.variables import open_secret
 
 
 def source_access(job: Job, claim_id: UUID) -> dict[str, Any]:
-    """For a claim: see `hooks.claim_fields`. Nothing where the source is public, or no repository at all."""
+    """Return the claim's `source_token` for a private repository: see `hooks.ClaimFields`."""
     credential = (job.config_snapshot.get("source") or {}).get("credential")
     return {"source_token": open_secret(credential)} if credential else {}

@@ -1,4 +1,4 @@
-"""What runners call about jobs. Each view names the message it takes and the service it calls."""
+"""The endpoints of runners for jobs: each view reads one message and calls one service."""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +16,7 @@ from console.jobs.queue import Held
 from console.live import topics
 from console.live.listener import listener
 from console.live.threads import in_thread
-from console.runners.recognition import as_runner, recognized, remembered
+from console.runners.recognition import as_runner, recall_runner, verify_runner
 from console.runners.requests import bearer, message, method
 from console.runners.services import KnownRunner, pools_to_serve, recognize
 from runner.protocol import (
@@ -30,8 +30,8 @@ from runner.protocol import (
 
 #: The longest that a claim request is held. Proxies commonly cut at 60 s.
 MAX_WAIT_SECONDS = 30.0
-#: A held request looks again this often, so that a lost notification costs latency only.
-LOOK_AGAIN_SECONDS = 5.0
+#: A held request tries again this often, so that a lost notification costs latency only.
+RETRY_SECONDS = 5.0
 
 
 @method("POST")
@@ -45,14 +45,14 @@ async def claim(request: HttpRequest) -> HttpResponse:
         claimed = await _wait_for_claim(credential, runner, body)
     if claimed is None:
         return HttpResponse(status=204)
-    return answered(claimed)
+    return wire_answer(claimed)
 
 
 @method("POST")
 async def heartbeat(request: HttpRequest, job_id: UUID) -> HttpResponse:
     body = message(HeartbeatRequest, request)
     answer = await in_thread(_heartbeat, bearer(request), job_id, uuid_in(body.claim_id, "claim_id"))
-    return answered(answer)
+    return wire_answer(answer)
 
 
 @method("PUT")
@@ -60,14 +60,14 @@ async def status(request: HttpRequest, job_id: UUID) -> HttpResponse:
     report = message(StatusReport, request)
     uuid_in(report.claim_id, "claim_id")
     answer = await in_thread(_report, bearer(request), job_id, report)
-    return answered(StatusAnswer(status=answer))
+    return wire_answer(StatusAnswer(status=answer))
 
 
 @method("POST")
 async def append_log(request: HttpRequest, job_id: UUID) -> HttpResponse:
     claim_id, incoming = _incoming_batch(request.body)
     next_seq = await in_thread(_append, bearer(request), job_id, claim_id, incoming)
-    return answered({"next_seq": next_seq})
+    return wire_answer({"next_seq": next_seq})
 
 
 @method("PUT")
@@ -75,37 +75,39 @@ async def errored_state(request: HttpRequest, job_id: UUID) -> HttpResponse:
     claim_id = uuid_in(request.GET.get("claim_id", ""), "claim_id")
     body = request.read(errored_states.MAX_BYTES + 1)
     await in_thread(_keep_errored_state, bearer(request), job_id, claim_id, body)
-    return answered({}, status=201)
+    return wire_answer({}, status=201)
 
 
 async def _wait_for_claim(credential: str, runner: KnownRunner, body: ClaimRequest) -> Claim | None:
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + min(body.wait_seconds, MAX_WAIT_SECONDS)
     async with listener().subscribe(topics.pool(pool_id) for pool_id in runner.pool_ids) as subscription:
-        while (left := ends_at - loop.time()) > 0:
-            # Looks before it waits: a job may have come between the first look and the subscription.
+        while (remaining := ends_at - loop.time()) > 0:
+            # Tries before it waits: a job may have come between the first try and the subscription.
             _, claimed = await in_thread(_recognize_and_claim, credential, body)
             if claimed is not None:
                 return claimed
-            await subscription.wait(seconds=min(left, LOOK_AGAIN_SECONDS))
+            await subscription.wait(seconds=min(remaining, RETRY_SECONDS))
     return None
 
 
 def _recognize_and_claim(credential: str, body: ClaimRequest) -> tuple[KnownRunner, Claim | None]:
-    """Each time that it looks: a runner that was revoked while it waited gets nothing."""
-    runner = remembered(credential)
+    """Recognize the runner again at each try: one that was revoked while it waited gets nothing."""
+    runner = recall_runner(credential)
     if runner is not None and not body.pools and (claimed := attempts.claim_job(runner=runner, request=body)):
         return runner, claimed
-    known = recognized(credential)
+    verified = verify_runner(credential)
     if body.pools:
-        known = replace(known, pool_ids=pools_to_serve(runner_id=known.id, names=body.pools))
-    elif runner is not None and runner.pool_ids == known.pool_ids:
-        return known, None
-    return known, attempts.claim_job(runner=known, request=body)
+        verified = replace(verified, pool_ids=pools_to_serve(runner_id=verified.id, names=body.pools))
+    elif runner is not None and runner.pool_ids == verified.pool_ids:
+        return verified, None
+    return verified, attempts.claim_job(runner=verified, request=body)
 
 
 def _heartbeat(credential: str, job_id: UUID, claim_id: UUID) -> object:
-    return as_runner(credential, lambda runner: attempts.heartbeat(held=_held(job_id, claim_id, runner)))
+    return as_runner(
+        credential, lambda runner: attempts.heartbeat(held=_claim_held_by(job_id, claim_id, runner))
+    )
 
 
 def _report(credential: str, job_id: UUID, report: StatusReport) -> JobStatus:
@@ -113,7 +115,7 @@ def _report(credential: str, job_id: UUID, report: StatusReport) -> JobStatus:
 
 
 def _report_as(runner: KnownRunner, job_id: UUID, report: StatusReport) -> JobStatus:
-    held = _held(job_id, UUID(report.claim_id), runner)
+    held = _claim_held_by(job_id, UUID(report.claim_id), runner)
     if report.status == PROCESSING:
         attempts.start_attempt(held=held)
         return PROCESSING
@@ -130,11 +132,11 @@ def _keep_errored_state(credential: str, job_id: UUID, claim_id: UUID, body: byt
 def _append(credential: str, job_id: UUID, claim_id: UUID, incoming: IncomingBatch) -> int:
     return as_runner(
         credential,
-        lambda runner: append_to_log(held=_held(job_id, claim_id, runner), incoming=incoming),
+        lambda runner: append_to_log(held=_claim_held_by(job_id, claim_id, runner), incoming=incoming),
     )
 
 
-def _held(job_id: UUID, claim_id: UUID, runner: KnownRunner) -> Held:
+def _claim_held_by(job_id: UUID, claim_id: UUID, runner: KnownRunner) -> Held:
     return Held(job_id, claim_id, runner.id, runner.credential)
 
 
@@ -157,6 +159,6 @@ def uuid_in(text: object, field: str) -> UUID:
         raise InvalidMessage(f"{field}: expected a UUID") from error
 
 
-def answered(value: object, *, status: int = 200) -> HttpResponse:
-    """The answer; messages of the protocol are dataclasses, which orjson writes as they are."""
+def wire_answer(value: object, *, status: int = 200) -> HttpResponse:
+    """Answer with a message of the protocol: a dataclass, which orjson writes as it is."""
     return HttpResponse(orjson.dumps(value), status=status, content_type="application/json")

@@ -22,10 +22,10 @@ logger = logging.getLogger("slipway.live")
 
 
 def start_beating() -> None:
-    threading.Thread(target=_beat_for_ever, name="beat", daemon=True).start()
+    threading.Thread(target=_beat_forever, name="beat", daemon=True).start()
 
 
-def _beat_for_ever() -> None:
+def _beat_forever() -> None:
     process_id, pause = new_id(), threading.Event()
     while True:
         try:
@@ -35,5 +35,5 @@ def _beat_for_ever() -> None:
                     connection.execute(BEAT, {"id": process_id})
                     pause.wait(BEAT_SECONDS)
         except psycopg.Error as error:
-            logger.warning("could not show a sign of life: %s", error)
+            logger.warning("could not write the console's heartbeat: %s", error)
             pause.wait(BEAT_SECONDS)

@@ -1,11 +1,11 @@
-"""How the rooms that need a connection of their own reach the database."""
+"""The connection string for packages that need a connection of their own."""
 
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 
 def conninfo() -> str:
-    """The connection string of Django's default database, as it is now (tests change its name)."""
+    """Return the connection string of Django's default database, as it is now (tests change its name)."""
     settings = connection.settings_dict
     values = {
         "dbname": settings["NAME"],

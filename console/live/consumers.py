@@ -11,7 +11,7 @@ from console.live.threads import in_thread
 
 #: A notification that was lost costs this much, never more.
 POLL_SECONDS = 2.0
-#: How often a socket asks again whether its reader may still read.
+#: How often a socket checks again whether its reader may still read.
 RECHECK_SECONDS = 60.0
 
 # Close codes of our own: 4401 and 4404 as the HTTP statuses.
@@ -37,7 +37,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close(code=NOT_FOUND if error.status == 404 else NOT_ALLOWED)
             return
         await self.accept()
-        self._task = asyncio.create_task(self._guarded(self.stream()))
+        self._task = asyncio.create_task(self._close_on_error(self.stream()))
 
     async def disconnect(self, code: int) -> None:
         if self._task is not None:
@@ -48,10 +48,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
         raise NotImplementedError
 
     def authorize_again(self) -> None:
-        """The same once more, for a reader whose sessions may have ended meanwhile."""
-        then = self.user
-        now = type(then).objects.filter(pk=then.pk).first()
-        if now is None or now.get_session_auth_hash() != then.get_session_auth_hash():
+        """Authorize once more, since the reader's sessions may have ended meanwhile."""
+        user = self.user
+        current = type(user).objects.filter(pk=user.pk).first()
+        if current is None or current.get_session_auth_hash() != user.get_session_auth_hash():
             raise SessionsEnded
         self.authorize()
 
@@ -62,7 +62,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     def user(self) -> Any:
         return self.scope["user"]
 
-    async def _guarded(self, stream: Coroutine[Any, Any, None]) -> None:
+    async def _close_on_error(self, stream: Coroutine[Any, Any, None]) -> None:
         try:
             await stream
         except SlipwayError:

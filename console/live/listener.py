@@ -18,7 +18,7 @@ logger = logging.getLogger("slipway.live")
 
 
 class Subscription:
-    """What one waiter has been woken for and has not looked at yet."""
+    """The topics that one waiter has been woken for and has not handled yet."""
 
     def __init__(self) -> None:
         self._woken: set[str] = set()
@@ -27,9 +27,9 @@ class Subscription:
 
     @property
     def woken_at(self) -> float:
-        """When the news came that the last wait ended with; the same for everybody whom they woke.
+        """The time of the notification that ended the last wait, the same for everyone that it woke.
 
-        Whoever looks at the database for one of them has looked for all, as long as that was later.
+        A read of the database after this moment serves all of them.
         """
         return self._woken_at
 
@@ -39,11 +39,11 @@ class Subscription:
         self._event.set()
 
     async def wait(self, *, seconds: float) -> set[str]:
-        """The topics that changed since the last call; empty when none did within `seconds`."""
+        """Return the topics that changed since the last call; none when nothing did within `seconds`."""
         try:
             await asyncio.wait_for(self._event.wait(), max(seconds, 0))
         except TimeoutError:
-            # Nothing was said, so what anybody has seen since the middle of the wait will do.
+            # No notification came, so a read by anyone since the middle of the wait is recent enough.
             self._woken_at = asyncio.get_running_loop().time() - seconds / 2
             return set()
         self._event.clear()
@@ -52,7 +52,7 @@ class Subscription:
 
 
 class Listener:
-    """Holds the process's LISTEN connection while anyone is subscribed to anything."""
+    """The process's LISTEN connection, open while anyone is subscribed."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
@@ -91,7 +91,7 @@ class Listener:
         async with await psycopg.AsyncConnection.connect(conninfo(), autocommit=True) as connection:
             await connection.execute(f"LISTEN {CHANNEL}")
             self._ready.set()
-            self._wake_everyone()  # whatever was said while nobody listened
+            self._wake_everyone()  # notifications may have been missed
             async for notification in connection.notifies():
                 self._wake(notification.payload)
 
@@ -109,7 +109,7 @@ _listeners: WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = WeakKeyDict
 
 
 def listener() -> Listener:
-    """The listener of the running event loop."""
+    """Return the listener of the running event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _listeners:
         _listeners[loop] = Listener()

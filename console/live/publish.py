@@ -2,7 +2,7 @@
 
 NOTIFY takes a server-wide lock at commit, so it never runs inside the transaction that made the
 change. A thread of its own sends topics in batches: after a quiet moment at once, then all that have
-come together every `BREATH_SECONDS`, and the same topic at most every `QUIET_SECONDS`. A notification
+come together every `PAUSE_SECONDS`, and the same topic at most every `QUIET_SECONDS`. A notification
 that is lost costs latency only: listeners also poll.
 """
 
@@ -21,15 +21,15 @@ CHANNEL = "slipway"
 #: Faster than the eye, and the busiest log wakes its viewers 40 times a second.
 QUIET_SECONDS = 0.025
 #: However many jobs move, a process notifies at most 100 times a second.
-BREATH_SECONDS = 0.010
-#: Nothing of a notification survives a restart, so its commit need not wait for the disk.
+PAUSE_SECONDS = 0.010
+#: A notification does not survive a restart anyway, so its commit need not wait for the disk.
 WITHOUT_WAITING = "-c synchronous_commit=off"
 
 logger = logging.getLogger("slipway.live")
 
 
 def publish_on_commit(*topics: str) -> None:
-    """Tell whoever listens that these topics changed, once the change can be seen."""
+    """Notify listeners of these topics, once the change is committed."""
     if connection.in_atomic_block:
         transaction.on_commit(lambda: publisher.publish(topics))
     else:
@@ -57,7 +57,7 @@ class Publisher:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Send what is waiting, then end."""
+        """Send the waiting topics, then end."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -76,11 +76,11 @@ class Publisher:
                     self._changed.wait(wait)
                     continue
             self._send(due)
-            time.sleep(BREATH_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         self._close()
 
     def _due(self) -> tuple[list[str], float | None]:
-        """The topics to send now, or how long until the next one may be sent."""
+        """Return the topics to send now, or the time until the next one may be sent."""
         now = time.monotonic()
         free_at = {topic: self._sent_at.get(topic, 0.0) + QUIET_SECONDS for topic in self._waiting}
         due = [topic for topic, at in free_at.items() if at <= now]

@@ -1,4 +1,4 @@
-"""Running database work beside the event loop: a bounded pool of threads, a clean connection each time."""
+"""Database work beside the event loop: a bounded pool of threads, and a clean connection each time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,7 +25,7 @@ async def in_thread(work: Callable[..., Answer], /, *args: Any, **kwargs: Any) -
     return await asyncio.get_running_loop().run_in_executor(POOL, run)
 
 
-async def one_by_one(texts: Iterator[str]) -> AsyncIterator[str]:
-    """A long text a stretch at a time, for an answer that streams: a plain iterator would be read whole."""
+async def stream_texts(texts: Iterator[str]) -> AsyncIterator[str]:
+    """Yield the parts of a long text for a streaming answer; a plain iterator would be read whole first."""
     while (text := await in_thread(next, texts, None)) is not None:
         yield text

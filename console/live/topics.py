@@ -1,4 +1,4 @@
-"""The names of what can be listened to. A topic says that something changed, never what."""
+"""The topics that can be listened to. A topic says that something changed, not the change itself."""
 
 from uuid import UUID
 
@@ -8,11 +8,11 @@ def job(job_id: UUID) -> str:
     return f"job:{job_id}"
 
 
-def organization(organization_id: UUID, what: str) -> str:
+def organization(organization_id: UUID, list_name: str) -> str:
     """A list of the organization's: `jobs`, `runners`, `specs` or `identities`."""
-    return f"organization:{organization_id}:{what}"
+    return f"organization:{organization_id}:{list_name}"
 
 
 def pool(pool_id: UUID) -> str:
-    """The pool may have work: held claim requests look again."""
+    """The pool may have work: held claim requests try again."""
     return f"pool:{pool_id}"

@@ -20,7 +20,7 @@ from console.audit.selectors import Wanted, events_of, every_event
 from console.audit.services import record
 from console.errors import BadInput, NotFound
 from console.jobs.models import Job
-from console.live.threads import one_by_one
+from console.live.threads import stream_texts
 from console.pages.frame import PageRequest, signed_in
 from specs.models import Spec
 
@@ -70,7 +70,7 @@ def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
     )
     batches = every_event(organization.pk, wanted)
     texts, kind = (_csv(batches), "text/csv") if form == "csv" else (_json(batches), "application/json")
-    answer = StreamingHttpResponse(one_by_one(texts), content_type=f"{kind}; charset=utf-8")
+    answer = StreamingHttpResponse(stream_texts(texts), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{org}-audit.{form}"'
     return answer
 

@@ -15,11 +15,12 @@ from console.identities.job_credentials import credentials_of
 from console.inputs import whole_number
 from console.jobs import access, services
 from console.jobs.errored_states import errored_states_of, open_errored_state
-from console.jobs.export import exported
+from console.jobs.export import export_job
 from console.jobs.log.selectors import last_log_seq, log_completeness, log_text
 from console.jobs.log.stream import plain_text
 from console.jobs.models import Job
 from console.jobs.selectors import attempts_of, lease_of, outputs_are_current, trail_of
+from console.jobs.types import KINDS
 from console.jobs.waiting import why_waiting
 from console.pages.frame import PageRequest, action, signed_in
 from console.pages.selectors.jobs import Filters, page_of_jobs
@@ -28,10 +29,6 @@ from console.plans.pictures import picture_behind
 from runner.protocol import JobStatus, JobType
 
 PAGE = "jobs"
-
-
-#: What jobs there can be today; deploying runners is not among it yet.
-LISTED_TYPES = [type for type in JobType if not type.endswith("_WORKER")]
 
 
 FIELDS = ("type", "status", "spec", "by", "runner")
@@ -51,7 +48,10 @@ def jobs(request: PageRequest, org: str) -> HttpResponse:
         "older": _query(filters, before=str(page.next_before)) if page.next_before else "",
         "before": before,
         "mine": urlencode({"by": request.user.get_username()}),
-        "types": [(choice, _query(filters, type=choice)) for choice in ("", *LISTED_TYPES)],
+        "types": [
+            (choice, _query(filters, type=choice))
+            for choice in ("", *(type for type, kind in KINDS.items() if kind.is_listed))
+        ],
         "statuses": [(choice, _query(filters, status=choice)) for choice in ("", *JobStatus)],
         "saved": SavedFilter.objects.filter(user=request.user, organization=organization, page=PAGE).order_by(
             "name"
@@ -85,16 +85,6 @@ def remove_filter(request: PageRequest, org: str, filter_id: UUID) -> str:
 MAX_FIRST_RESOURCES = 300
 
 
-#: The phases that an attempt goes through, so that the page can show what is still to come.
-PHASES = {
-    JobType.PLAN: "prepare init plan upload",
-    JobType.DEPLOY: "prepare init download apply",
-    JobType.DESTROY: "prepare init plan apply",
-    JobType.CONNECTION_TEST: "prepare test",
-    JobType.FETCH_RESOURCES: "prepare fetch",
-}
-
-
 @signed_in
 def job(request: PageRequest, org: str, number: int) -> HttpResponse:
     job = access.job_to_view(request.user, org, number)
@@ -117,7 +107,7 @@ def header(request: PageRequest, org: str, number: int) -> HttpResponse:
 def export(request: PageRequest, org: str, number: int) -> HttpResponse:
     """Everything that is known about the job, but for its log, which has an address of its own."""
     job = access.job_to_view(request.user, org, number)
-    answer = HttpResponse(exported(job), content_type="application/json")
+    answer = HttpResponse(export_job(job), content_type="application/json")
     answer["Content-Disposition"] = f'attachment; filename="{org}-job-{number}.json"'
     return answer
 
@@ -178,14 +168,20 @@ def _header(job: Job) -> dict[str, Any]:
         "unsaved": errored_states_of(job),
         "trail": trail_of(job),
         "outputs_are_current": outputs_are_current(job),
+        "result_templates": _result_templates(job),
     }
+
+
+def _result_templates(job: Job) -> list[str]:
+    """The result of a type that has a template of its own; else outputs, where the type can have some."""
+    default = "jobs/results/outputs.html" if job.kind.changes_infrastructure else "jobs/results/none.html"
+    return [f"jobs/results/{job.type.lower()}.html", default]
 
 
 def _phases(job: Job) -> str:
     """A job with a reviewed plan downloads it, one without plans first. A blueprint may add a last step."""
-    if job.type in (JobType.DEPLOY, JobType.DESTROY):
-        return f"{PHASES[JobType.DEPLOY if job.plan_id else JobType.DESTROY]} {_last_step(job)}".rstrip()
-    return PHASES.get(JobType(job.type), "prepare")
+    phases = job.kind.phases_with_plan if job.plan_id else job.kind.phases
+    return f"{phases} {_last_step(job)}".rstrip()
 
 
 def _last_step(job: Job) -> str:

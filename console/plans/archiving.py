@@ -19,7 +19,7 @@ def archive_spec(*, spec: Spec, confirmation: str, archived_by: User) -> Spec:
     """Delete a Spec that has nothing left. Its name is free for another; everything it did stays readable."""
     if confirmation != spec.name:
         raise ConfirmationMismatch(
-            f"The name doesn't match {spec.name!r}. Nothing was changed; type it exactly."
+            f"The name does not match: type {spec.name!r} to confirm. Nothing was changed."
         )
     # A job takes its number from this row, so none is queued between the check and the write.
     Organization.objects.select_for_update(no_key=True).get(pk=spec.organization_id)

@@ -46,7 +46,7 @@ def require_confirmation(plan: Plan, confirmation: str) -> None:
     """Refuse a guarded plan unless the Spec's name was typed. A form could be bypassed, this cannot."""
     reasons = guard_reasons(plan)
     if reasons and confirmation != plan.spec.name:
-        mismatch = f"The name doesn't match {plan.spec.name!r}." if confirmation else "No name was typed."
+        mismatch = "The name does not match." if confirmation else "No name was typed."
         raise ConfirmationMismatch(
             f"{' '.join(reasons)} {mismatch} Nothing was changed; type {plan.spec.name!r} to confirm.",
             guard=reasons,

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from console.audit.models import AuditEvent
 from console.audit.services import record
 from console.errors import Draining, JobActive, SlipwayError, SpecExpired
-from console.jobs import purpose
+from console.jobs import intent
 from console.jobs.lifecycle import ACTIVE_STATUSES
 from console.jobs.models import Job
 from console.jobs.services import current_document, request_job
@@ -113,7 +113,7 @@ def _queue_destroy(spec: Spec) -> Job:
         spec=spec,
         type=JobType.PLAN,
         requested_by=None,
-        snapshot=purpose.to_destroy(current_document(spec, newest)),
+        snapshot=intent.as_destroy(current_document(spec, newest)),
         revision=newest.number,
     )
 

@@ -47,7 +47,7 @@ class Plan(models.Model):
     file_sha256 = models.CharField(max_length=64)
     # How many resources the state had: what the destroy guard takes its share of.
     resource_count = models.PositiveIntegerField(default=0)
-    # Copied from the snapshot, so that lists need not load it. See `console/jobs/purpose.py`.
+    # Copied from the snapshot, so that lists need not load it. See `console/jobs/intent.py`.
     destroy = models.BooleanField(default=False)
     speculative = models.BooleanField(default=False)
     summary = models.JSONField()

@@ -4,9 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from console.errors import Conflict, GateClosed, PlanStale
-from console.jobs.lifecycle import POLICIES, SUCCESS
+from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
 from console.jobs.services import require_unprotected
+from console.jobs.types import CHANGING_TYPES
 from console.plans.expiry import require_unexpired
 from console.plans.models import Plan
 from runner.protocol import JobType, RetriedPlan, ReviewedChange
@@ -90,7 +91,8 @@ def _what_to_do_instead(plan: Plan) -> str:
 
 def _later_change(job: Job) -> Job | None:
     """A job that may have changed the same infrastructure after this one."""
-    changing = [type for type, policy in POLICIES.items() if policy.changes_infrastructure]
-    later = Job.objects.filter(spec=job.spec, pk__gt=job.pk, type__in=changing, started_at__isnull=False)
+    later = Job.objects.filter(
+        spec=job.spec, pk__gt=job.pk, type__in=CHANGING_TYPES, started_at__isnull=False
+    )
     # A retry that ended with a plan to review has changed nothing.
     return later.exclude(error_code=REVIEW_NEEDED).order_by("pk").first()

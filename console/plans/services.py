@@ -25,9 +25,10 @@ from console.errors import (
     StaleClaim,
 )
 from console.inputs import without_nul
+from console.jobs.hooks import JobEnd
+from console.jobs.intent import is_destroy, is_speculative
 from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
-from console.jobs.purpose import is_destroy, is_speculative
 from console.jobs.services import request_job, require_requestable
 from console.live import topics
 from console.live.publish import publish_on_commit
@@ -134,12 +135,12 @@ def withdraw_approval(*, plan: Plan, withdrawn_by: User) -> None:
         _record(plan, withdrawn_by, "plan.approval_withdrawn")
 
 
-def apply_by_itself(job: Job, result: dict[str, Any]) -> None:
+def apply_by_itself(end: JobEnd) -> None:
     """After a PLAN of a spec that applies by itself: the DEPLOY, where nothing stands in its way.
 
     In the PLAN's own transaction, so that it happens once or not at all; a refusal is noted and shown.
     """
-    plan = Plan.objects.select_related("spec__organization", "job__requested_by").filter(job=job).first()
+    plan = Plan.objects.select_related("spec__organization", "job__requested_by").filter(job=end.job).first()
     if plan is None or not plan.spec.auto_apply or not (plan.change_count or plan.output_changes):
         return
     if plan.destroy or plan.speculative or plan.job.requested_by is None:

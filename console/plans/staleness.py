@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from console.jobs.purpose import without_purpose
+from console.jobs.intent import without_intent
 from console.jobs.services import current_document
 from console.plans.models import Plan
 from specs.models import Spec
@@ -73,7 +73,7 @@ def differences(planned: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _configuration_staleness(plan: Plan) -> Staleness | None:
-    planned, now = without_purpose(plan.job.config_snapshot), current_document(plan.spec)
+    planned, now = without_intent(plan.job.config_snapshot), current_document(plan.spec)
     if snapshot_hash(planned) == snapshot_hash(now):
         return None
     changed = differences(planned, now) or ["the configuration changed"]

@@ -1,8 +1,13 @@
-"""Who sent a request. A runner that was recognized a moment ago is not looked up again before its deed.
+"""Which runner sent a request, with one statement fewer for a runner that was seen a moment ago.
 
-Its credential is then looked at by the statement of the deed itself, so that a revoked one is refused at
-once all the same. Whatever that statement does not do, for this or for any other reason, is tried again after
-a look of its own: only then is it known what to answer.
+Verifying a credential is a statement of its own, so for some seconds a process remembers whose it is. Nobody
+relies on that alone: the request's own statement then carries the credential's digest and does nothing
+unless the credential still stands (`VERIFIED` in `console/jobs/queue.py`), so a revoked runner is refused at
+once.
+
+A statement that did nothing does not say why. The work then raises `CredentialUnverified`, and `as_runner`
+does it again with a runner that was looked up in the database: only then is it known what to answer. The same
+happens to work that takes several statements, since only the first would verify. See decision 11.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import TypeVar
 from console.accounts.tokens import digest
 from console.runners.services import KnownRunner, recognize
 
-#: A look also notes that the runner is alive, so it must not be put off for long.
+#: Looking a runner up also notes that it is alive, so it must not be put off for long.
 REMEMBERED_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
 
@@ -24,42 +29,42 @@ Answer = TypeVar("Answer")
 _remembered: dict[str, tuple[KnownRunner, float]] = {}
 
 
-class LookAgain(Exception):
-    """The deed of a remembered runner was not done by its first statement."""
+class CredentialUnverified(Exception):
+    """A remembered runner's request needs its credential verified before it can go on."""
 
 
-def as_runner(credential: str, deed: Callable[[KnownRunner], Answer]) -> Answer:
-    """Do this as the runner that the credential belongs to."""
-    runner = remembered(credential)
+def as_runner(credential: str, work: Callable[[KnownRunner], Answer]) -> Answer:
+    """Do the work as the runner that the credential belongs to; again, when it needs the credential verified.
+
+    The work must not have changed anything when it raises `CredentialUnverified`.
+    """
+    runner = recall_runner(credential)
     if runner is not None:
         try:
-            return deed(runner)
-        except LookAgain:
+            return work(runner)
+        except CredentialUnverified:
             pass
-    return deed(recognized(credential))
+    return work(verify_runner(credential))
 
 
-def remembered(credential: str) -> KnownRunner | None:
-    """The runner as it was seen lately; it says itself that its credential is still to be looked at."""
-    found = _remembered.get(digest(credential))
-    return found[0] if found is not None and found[1] > time.monotonic() else None
+def recall_runner(credential: str) -> KnownRunner | None:
+    """Return the runner as it was seen a moment ago, with the credential that is still to be verified."""
+    remembered = _remembered.get(digest(credential))
+    return remembered[0] if remembered is not None and remembered[1] > time.monotonic() else None
 
 
-def recognized(credential: str) -> KnownRunner:
-    """The runner as the database knows it now."""
-    shown = digest(credential)
-    _remembered.pop(shown, None)
+def verify_runner(credential: str) -> KnownRunner:
+    """Return the runner as the database knows it now, and remember it."""
+    sha256 = digest(credential)
+    _remembered.pop(sha256, None)
     runner = recognize(credential)
     if len(_remembered) >= MOST_REMEMBERED:
         _remembered.clear()
-    _remembered[shown] = replace(runner, credential=shown), time.monotonic() + REMEMBERED_SECONDS
+    _remembered[sha256] = replace(runner, credential=sha256), time.monotonic() + REMEMBERED_SECONDS
     return runner
 
 
 def require_verified(credential: str | None) -> None:
-    """Raise `LookAgain` unless the credential was verified before this request's statements.
-
-    One statement verifies the credential itself; work that takes several needs it verified first.
-    """
+    """Raise `CredentialUnverified` unless the credential was verified before this request's statements."""
     if credential is not None:
-        raise LookAgain
+        raise CredentialUnverified

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from console.accounts.models import Organization
 from console.ids import first_id_at
-from console.runners.models import Pool, RegistrationToken, Runner, RunnerCredential, RunnerStatus
+from console.runners.models import RegistrationToken, Runner, RunnerCredential, RunnerStatus
 
 A_DAY = timedelta(days=1)
 
@@ -38,10 +38,6 @@ def runners_in_detail(organization: Organization) -> list[Runner]:
     for runner in found:
         runner.jobs_today = taken.get(runner.pk, 0)
     return found
-
-
-def online_runners_in(pool: Pool) -> int:
-    return pool.runners.filter(status=RunnerStatus.ONLINE).count()
 
 
 @dataclass(frozen=True, slots=True)

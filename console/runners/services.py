@@ -203,7 +203,7 @@ class KnownRunner:
     name: str
     organization_id: UUID
     pool_ids: list[UUID]
-    #: The digest of the credential, when the runner was remembered and nobody has looked at it again.
+    #: The digest of a remembered runner's credential, which its request's own statement still has to verify.
     credential: str | None = None
 
 

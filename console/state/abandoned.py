@@ -4,9 +4,8 @@ import logging
 from uuid import UUID
 
 from console.errors import SlipwayError
-from console.jobs.lifecycle import POLICIES
+from console.jobs.intent import as_refresh_only
 from console.jobs.models import Attempt, Job, JobClaim
-from console.jobs.purpose import to_refresh
 from console.jobs.services import request_job
 from console.state.locks import attempt_of, release_abandoned
 from console.state.models import StateLock, StateVersion
@@ -15,8 +14,8 @@ from runner.protocol import JobType
 logger = logging.getLogger("slipway.state")
 
 
-def after_loss(claim_id: UUID) -> None:
-    """An attempt was taken from its runner: let go of what is safe, look at what may have changed."""
+def recover_from_loss(claim_id: UUID) -> None:
+    """Release what a lost attempt holds where that is safe, and plan where it may have changed something."""
     attempt = (
         Attempt.objects.select_related("job__spec__organization", "runner").filter(claim_id=claim_id).first()
     )
@@ -53,14 +52,14 @@ def changed_nothing(attempt: Attempt) -> str | None:
     """Explain why the attempt changed no infrastructure; None when it may have."""
     if attempt.started_at is None:
         return f"{attempt.job} was lost before it began: nothing ran."
-    if not POLICIES[JobType(attempt.job.type)].changes_infrastructure:
+    if not attempt.job.kind.changes_infrastructure:
         return f"{attempt.job} only reads: it has ended and changed nothing."
     return None
 
 
 def has_interrupted_an_apply(attempt: Attempt) -> bool:
     """Tell whether Terraform was at work on the infrastructure: it had the lock, or has saved something."""
-    if attempt.job.type not in (JobType.DEPLOY, JobType.DESTROY) or attempt.started_at is None:
+    if not attempt.job.kind.changes_infrastructure or attempt.started_at is None:
         return False
     kept_here = attempt.job.config_snapshot.get("backend", {}).get("kind", "console") == "console"
     traces: tuple[type[StateLock] | type[StateVersion], ...] = (StateLock, StateVersion)
@@ -77,7 +76,7 @@ def queue_refresh_only_plan(interrupted: Job) -> Job | None:
             spec=interrupted.spec,
             type=JobType.PLAN,
             requested_by=None,
-            snapshot=to_refresh(interrupted.config_snapshot),
+            snapshot=as_refresh_only(interrupted.config_snapshot),
             revision=interrupted.revision,
         )
     except SlipwayError as error:

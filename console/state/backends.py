@@ -149,7 +149,7 @@ def backend_document(spec: Spec) -> dict[str, Any]:
 
 
 def backend_field(spec: Spec) -> dict[str, Any]:
-    """Add the backend to the snapshot of the Spec's next job: see `hooks.snapshot_fields`."""
+    """Add the backend to the snapshot of the Spec's next job: see `hooks.SnapshotFields`."""
     return {"backend": backend_document(spec)}
 
 

@@ -77,7 +77,7 @@ def roll_back(*, spec: Spec, serial: int, confirmation: str, requested_by: User)
     """
     if confirmation != spec.name:
         raise ConfirmationMismatch(
-            f"The name doesn't match {spec.name!r}. Nothing was changed; type it exactly."
+            f"The name does not match: type {spec.name!r} to confirm. Nothing was changed."
         )
     with transaction.atomic(), hold_lock(spec=spec, user=requested_by, operation="roll back"):
         newest, older = newest_version(spec), version_with_body(spec, serial)

@@ -34,7 +34,7 @@ class CredentialRequest:
     job_number: int
     #: Whether a session that can only read is enough, where the identity offers one.
     only_reads: bool
-    #: Where the files go that Terraform reads; only the runner's user can enter it.
+    #: The directory for files that Terraform reads; only the runner's user can enter it.
     directory: Path
     #: The runner's own environment: where the clouds' endpoints are.
     environ: Mapping[str, str]
@@ -82,7 +82,7 @@ class TerraformCredentials:
     renewable: bool = True
     #: The renewal that replaces them, by its name in the renewer.
     renewed_by: str = ""
-    #: Whom the cloud takes the attempt for, in the cloud's words.
+    #: The identity of the attempt, in the cloud's words.
     principal: str = ""
 
 
@@ -194,7 +194,7 @@ class AmbientSources:
     names: tuple[str, ...]
     #: Files below the home directory, by the name that leads a job to them: its own home is another one.
     files: Mapping[str, str]
-    #: What finds the secrets in a file, by the variable that names it.
+    #: The functions that find the secrets in a file, by the variable that names it.
     secret_files: Mapping[str, FindSecrets]
 
 
@@ -207,7 +207,7 @@ class Cloud:
     connect: Callable[[CredentialRequest], Credentials]
     connect_ambient: Callable[[CredentialRequest], CloudClients]
     ambient: AmbientSources
-    #: Where the provider and tools look for the region.
+    #: The variables in which the provider and tools look for the region.
     region_variables: tuple[str, ...]
     #: Lists resources of these regions; of all where none is named.
     inventory: Callable[[Any, list[str]], Inventory]

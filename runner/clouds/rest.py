@@ -1,4 +1,4 @@
-"""Reads lists from clouds whose APIs are plain HTTP and JSON: patient when throttled, clear when refused."""
+"""Requests to clouds whose APIs are plain HTTP and JSON: patient when throttled, clear about refusals."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import httpx
 
 from runner.clouds.contract import Resource
 
-#: Waits between tries: the whole is about what a page of a browser waits.
+#: Waits between tries: together about the patience of a person at a page.
 _WAITS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _LONGEST_WAIT_SECONDS = 30.0
 _TIMEOUT_SECONDS = 30.0
 
 
 class ApiRefused(Exception):
-    """A cloud's API said no."""
+    """A cloud's API refused a request."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class Reader:
 
     def __init__(self, bearer: Callable[[], str]) -> None:
         self._bearer = bearer
-        # A connection for each request: lists are few, and nothing is left open that somebody has to close.
+        # A connection for each request: lists are few, and nothing stays open that has to be closed.
         self._trusted = httpx.create_ssl_context()
 
     def get(self, url: str, **headers: str) -> httpx.Response:
@@ -58,26 +58,29 @@ class Reader:
 
 
 class WholeInventory:
-    """A cloud whose lists are asked for once, for all regions; what lies in a region says so itself."""
+    """The lists of a cloud that returns all regions at once, each resource with its region."""
 
     regional: tuple[str, ...] = ()
 
     def __init__(self, regions: list[str], *, bearer: Callable[[], str]) -> None:
-        self._wanted = regions
+        self._chosen_regions = regions
         self._reader = Reader(bearer)
 
     def regions(self) -> list[str]:
-        return self._wanted
+        return self._chosen_regions
 
     def pages(self, kind: str, region: str) -> Iterator[list[Resource]]:
         pages: Iterator[list[Resource]] = getattr(self, f"_{kind}")()
-        return ([one for one in page if self._is_wanted(one)] for page in pages)
+        return ([resource for resource in page if self._is_in_chosen_region(resource)] for page in pages)
 
     def is_off(self, error: Exception, region: str) -> bool:
         return False
 
-    def _is_wanted(self, resource: Resource) -> bool:
-        return not self._wanted or resource.get("region", "global") in ("global", *self._wanted)
+    def _is_in_chosen_region(self, resource: Resource) -> bool:
+        return not self._chosen_regions or resource.get("region", "global") in (
+            "global",
+            *self._chosen_regions,
+        )
 
 
 def _retry_after(answer: httpx.Response) -> float:

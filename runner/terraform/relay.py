@@ -29,10 +29,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-#: What Terraform says that the console must hear, and the other way round.
+#: The headers of requests that the console needs, and those of answers that Terraform needs.
 _REQUEST_HEADERS = ("Authorization", "Content-Type", "Content-MD5")
 _ANSWER_HEADERS = ("Content-Type", "Content-MD5")
-#: What the relay itself sees of the runner's environment: the way to the console.
+#: The variables of the runner's environment that lead the relay to the console.
 _PASSED = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 _PAUSE_SECONDS = 0.5
@@ -44,7 +44,7 @@ _LAST_TRY_SECONDS = 2.0
 #: else is wrong with it that waiting does not cure.
 _LONGEST_SECONDS = 60.0
 
-#: What an answer that does not come, or breaks off, is in Python: of `http.client` and of `ssl`, too.
+#: Python's errors for an answer that does not come or breaks off, also from `http.client` and `ssl`.
 CUT_OFF = (OSError, ValueError, http.client.HTTPException)
 #: The relay is on this machine, whatever proxies lead elsewhere.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -68,13 +68,13 @@ class Relay:
     def open(
         self, marker: str, *, address: str, lock_address: str, patient_until: float, ends_at: float
     ) -> tuple[str, str]:
-        """Begin to serve an attempt; returns the addresses of its state and of its lock for Terraform."""
+        """Serve an attempt; returns the addresses of its state and of its lock for Terraform."""
         facts = {"address": address, "lock_address": lock_address}
         with self._lock:
             self._attempts[marker] = facts | {"patient_until": patient_until, "ends_at": ends_at}
             if self._process is None or self._process.poll() is not None:
                 self._start()
-            self._tell({"marker": marker, **self._attempts[marker]})
+            self._send_or_restart({"marker": marker, **self._attempts[marker]})
             assert self._listening is not None
             url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/{marker}"
         return f"{url}/state", f"{url}/lock"
@@ -83,15 +83,15 @@ class Relay:
         with self._lock:
             if marker in self._attempts:
                 self._attempts[marker] |= {"patient_until": patient_until, "ends_at": ends_at}
-                self._tell({"marker": marker, **self._attempts[marker]})
+                self._send_or_restart({"marker": marker, **self._attempts[marker]})
 
     def forget(self, marker: str) -> None:
         with self._lock:
             if self._attempts.pop(marker, None):
-                self._tell({"marker": marker, "forget": True})
+                self._send_or_restart({"marker": marker, "forget": True})
 
     def unsaved(self, marker: str) -> bytes | None:
-        """The state that Terraform last wanted to save, and that was not: it is here when no disk has it."""
+        """Return the last state that Terraform tried to save in vain, which may be on no disk."""
         with self._lock:
             port = self._listening.getsockname()[1] if self._listening else 0
         try:
@@ -100,8 +100,8 @@ class Relay:
         except CUT_OFF:
             return None
 
-    def rest(self) -> None:
-        """An idle runner needs no relay; the next job starts one."""
+    def stop_when_idle(self) -> None:
+        """Stop the process while there is no attempt; the next job starts it again."""
         with self._lock:
             if not self._attempts:
                 self._end()
@@ -111,7 +111,7 @@ class Relay:
             self._end()
 
     def _start(self) -> None:
-        """Returns at once: what connects before the process is up waits in the socket's queue."""
+        """Start the process without waiting: early connections wait in the socket's queue."""
         self._end_process()
         # Kept here, so that a relay that was killed is followed by one at the same address.
         self._listening = self._listening or socket.create_server(("127.0.0.1", 0))
@@ -141,10 +141,10 @@ class Relay:
             process.stdin.close()
             process.wait()
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send_or_restart(self, message: dict[str, Any]) -> None:
         try:
             self._send(message)
-        except OSError:  # Somebody killed the relay: a new one learns everything again.
+        except OSError:  # The relay was killed: a new one gets everything again.
             self._start()
             for marker, facts in self._attempts.items():
                 self._send({"marker": marker, **facts})
@@ -165,22 +165,22 @@ class _Server(ThreadingHTTPServer):
         self._attempts: dict[str, dict[str, Any]] = {}
         #: By marker, the states on their way to the console, or that did not arrive there.
         self.unsaved: dict[str, bytes] = {}
-        self._told = threading.Condition()
+        self._updated = threading.Condition()
 
     def follow(self, message: dict[str, Any]) -> None:
         marker = message.pop("marker")
-        with self._told:
+        with self._updated:
             if message.get("forget"):
                 self._attempts.pop(marker, None)
                 self.unsaved.pop(marker, None)
             else:
                 self._attempts[marker] = message | {"renewed_at": _now()}
-            self._told.notify_all()
+            self._updated.notify_all()
 
     def facts(self, marker: str) -> dict[str, Any] | None:
-        """What is known of an attempt; Terraform may be quicker than the runner's word."""
-        with self._told:
-            self._told.wait_for(lambda: marker in self._attempts, timeout=_TRY_SECONDS)
+        """Return the facts of an attempt; wait for them, since Terraform may be quicker than the runner."""
+        with self._updated:
+            self._updated.wait_for(lambda: marker in self._attempts, timeout=_TRY_SECONDS)
             return self._attempts.get(marker)
 
     def is_patient(self, marker: str, *, since: float) -> bool:
@@ -191,15 +191,15 @@ class _Server(ThreadingHTTPServer):
         return bool(facts["renewed_at"] < since or moment < since + _LONGEST_SECONDS)
 
     def try_seconds(self, marker: str) -> float:
-        """How long the console may be silent in one try: Terraform needs the rest of the lease itself."""
+        """Return the longest wait for one answer: Terraform needs the rest of the lease itself."""
         facts = self._attempts.get(marker)
-        left = facts["patient_until"] - _now() if facts else 0.0
-        return min(_TRY_SECONDS, max(_LAST_TRY_SECONDS, left))
+        remaining = facts["patient_until"] - _now() if facts else 0.0
+        return min(_TRY_SECONDS, max(_LAST_TRY_SECONDS, remaining))
 
     @property
     def ends_at(self) -> float:
-        """When the last lease is over."""
-        with self._told:
+        """The end of the last lease."""
+        with self._updated:
             return max((facts["ends_at"] for facts in self._attempts.values()), default=0.0)
 
 
@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_GET  # noqa: N815 - the server's names
 
     def _forward(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """Every request of Terraform's can be repeated: the console knows a repeated save or lock."""
+        """Forward a request. Each can be repeated: the console recognises a repeated save or lock."""
         marker, _, what = self.path.partition("?")[0].strip("/").partition("/")
         facts = self.server.facts(marker)
         if facts is None:
@@ -247,10 +247,10 @@ class _Handler(BaseHTTPRequestHandler):
         target = self._target(address)
         began = _now()
         while True:
-            status, answered, content = self._try(target, body, seconds=self.server.try_seconds(marker))
-            away = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-            if not away or not self.server.is_patient(marker, since=began):
-                return status, answered, content
+            status, headers, content = self._try(target, body, seconds=self.server.try_seconds(marker))
+            is_away = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            if not is_away or not self.server.is_patient(marker, since=began):
+                return status, headers, content
             time.sleep(_PAUSE_SECONDS)
 
     def _target(self, address: str) -> str:
@@ -264,18 +264,18 @@ class _Handler(BaseHTTPRequestHandler):
         )
         try:
             with self.server.opener.open(request, timeout=seconds) as answer:
-                return _believed(self.command, answer.status, answer.headers, answer.read())
+                return _require_console(self.command, answer.status, answer.headers, answer.read())
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return _believed(self.command, refusal.code, refusal.headers, refusal.read())
+                return _require_console(self.command, refusal.code, refusal.headers, refusal.read())
         except (*CUT_OFF, EOFError) as error:
             return HTTPStatus.BAD_GATEWAY, {}, f"The console does not answer: {error}".encode()
 
 
-def _believed(
+def _require_console(
     method: str, status: int, headers: Message, content: bytes
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """The answer, unless something in front of the console gave it, such as the page of a proxy.
+    """Return the answer, unless it came from something in front of the console, such as a proxy.
 
     Terraform would take such a page for a saved state, and a 404 for an empty one; the console answers a save
     with no body, an empty state with 204, and a refusal with a problem document.
@@ -283,7 +283,7 @@ def _believed(
     kind = headers.get("Content-Type") or ""
     is_page = bool(content) and (kind.startswith("text/html") or (method != "GET" and status < 300))
     is_elsewhere = 300 <= status < 400
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # Whoever says it will say it again.
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # A repeat would get the same answer.
         return status, {}, content
     is_unknown = status == HTTPStatus.NOT_FOUND and "json" not in kind
     if is_page or is_elsewhere or is_unknown:
@@ -292,7 +292,7 @@ def _believed(
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The console sends nobody elsewhere, and a redirected save would become a read."""
+    """Refuse redirects: the console sends none, and a redirected save would become a read."""
 
     def redirect_request(self, *request: Any) -> None:
         return None
@@ -321,7 +321,7 @@ def main() -> None:
 
 
 def _follow_runner(server: _Server) -> None:
-    """Until the pipe closes."""
+    """Apply the runner's messages until the pipe closes."""
     rest = b""
     while received := os.read(0, 65536):
         *lines, rest = (rest + received).split(b"\n")

@@ -29,10 +29,10 @@ from typing import Any
 
 MARKER_VARIABLE = "SLIPWAY_ATTEMPT"
 
-#: How often the watchdog looks while it is ending something.
-_LOOK_SECONDS = 0.1
-#: A process that is being started shows its new environment only after exec: look some times more.
-_EMPTY_LOOKS = 5
+#: The interval of polls while the watchdog is ending something.
+_POLL_SECONDS = 0.1
+#: A process that is being started shows its new environment only after exec: poll some times more.
+_EMPTY_POLLS = 5
 
 
 class Watchdog:
@@ -42,7 +42,7 @@ class Watchdog:
         self._inherited = tuple(inherited)
         # Nothing is ever written to it: its readers see its end when the runner and the watchdog are gone.
         self._watched, self._watching = os.pipe()
-        self._wards: dict[str, dict[str, Any]] = {}
+        self._attempts: dict[str, dict[str, Any]] = {}
         self._files: dict[str, int] = {}
         self._interrupted: set[str] = set()
         self._lock = threading.Lock()
@@ -66,35 +66,35 @@ class Watchdog:
         directories: Iterable[Path],
         relay: int | None,
     ) -> None:
-        """Watch over an attempt, or move its times after a renewal of the lease."""
-        ward = {
+        """Watch an attempt, or move its times after a renewal of the lease."""
+        attempt = {
             "interrupt_at": interrupt_at,
             "kill_at": kill_at,
             "directories": [str(directory) for directory in directories],
             "relay": relay,
         }
         with self._lock:
-            self._wards[marker] = ward
-            self._write_down(marker)
-            self._tell({"marker": marker, **ward})
+            self._attempts[marker] = attempt
+            self._write_attempt(marker)
+            self._send_or_restart({"marker": marker, **attempt})
 
-    def is_interrupted(self, marker: str) -> None:
-        """The runner is about to interrupt what runs now: the watchdog must not do it a second time."""
+    def record_interrupt(self, marker: str) -> None:
+        """Record that the runner interrupts the attempt now: the watchdog must not do it a second time."""
         with self._lock:
             self._interrupted.add(marker)
-            self._tell({"marker": marker, "is_interrupted": True})
+            self._send_or_restart({"marker": marker, "is_interrupted": True})
 
     def leash(self, marker: str) -> list[int]:
-        """What a leash is given, by descriptor: the pipe to watch, the ward, and what a watchdog inherits."""
+        """Return descriptors for a leash: the pipe to watch, the attempt, and those for a watchdog."""
         with self._lock:
             return [self._watched, self._files[marker], *self._inherited]
 
     def forget(self, marker: str) -> None:
         with self._lock:
-            if self._wards.pop(marker, None):
+            if self._attempts.pop(marker, None):
                 os.close(self._files.pop(marker))
             self._interrupted.discard(marker)
-            self._tell({"marker": marker, "forget": True})
+            self._send_or_restart({"marker": marker, "forget": True})
 
     def close(self) -> None:
         with self._lock:
@@ -103,12 +103,12 @@ class Watchdog:
             os.close(self._watched)
 
     def _start(self) -> None:
-        """What there is to know is in the pipe before the watchdog is there: the runner may die any moment.
+        """Fill the pipe before the process starts, since the runner may die at any moment.
 
         64 slots make 25 KB, and a pipe takes 64 KB that nobody reads yet.
         """
         reading, self._pipe = os.pipe()
-        for message in self._known():
+        for message in self._messages():
             self._send(message)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
@@ -123,18 +123,18 @@ class Watchdog:
         )
         os.close(reading)
 
-    def _write_down(self, marker: str) -> None:
-        """In memory, for a leash that has to start a watchdog when there is nobody left to ask."""
+    def _write_attempt(self, marker: str) -> None:
+        """Write the messages to memory, for a leash that has to start a watchdog without the runner."""
         if marker not in self._files:
-            self._files[marker] = os.memfd_create("ward")
-        ward = {"marker": marker, **self._wards[marker]}
+            self._files[marker] = os.memfd_create("attempt")
+        attempt = {"marker": marker, **self._attempts[marker]}
         interrupted = {"marker": marker, "is_interrupted": True}
-        text = f"{ward['kill_at']}\n{json.dumps(ward)}\n{json.dumps(interrupted)}\n"
+        text = f"{attempt['kill_at']}\n{json.dumps(attempt)}\n{json.dumps(interrupted)}\n"
         os.pwrite(self._files[marker], text.encode(), 0)
 
-    def _known(self) -> Iterator[dict[str, Any]]:
-        for marker, ward in self._wards.items():
-            yield {"marker": marker, **ward}
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        for marker, attempt in self._attempts.items():
+            yield {"marker": marker, **attempt}
         for marker in self._interrupted:
             yield {"marker": marker, "is_interrupted": True}
 
@@ -144,12 +144,12 @@ class Watchdog:
             os.close(self._pipe)
             process.wait()
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send_or_restart(self, message: dict[str, Any]) -> None:
         if self._process is None:
             return
         try:
             self._send(message)
-        except OSError:  # Somebody killed the watchdog: a new one learns everything again.
+        except OSError:  # The watchdog was killed: a new one gets everything again.
             self._end()
             self._start()
 
@@ -158,13 +158,13 @@ class Watchdog:
 
 
 def processes_of(marker: str) -> set[int]:
-    """The living processes whose environment has the marker, or one that begins like it."""
-    wanted = f"{MARKER_VARIABLE}={marker}".encode()
-    return {pid for pid in _pids() if any(part.startswith(wanted) for part in _environment(pid))}
+    """Return the running processes whose environment has the marker, or one that begins like it."""
+    variable = f"{MARKER_VARIABLE}={marker}".encode()
+    return {pid for pid in _pids() if any(part.startswith(variable) for part in _environment(pid))}
 
 
 def groups_of(marker: str) -> set[int]:
-    """The process groups in which such processes are; never the caller's own."""
+    """Return the process groups of such processes; never the caller's own."""
     groups = {group for pid in processes_of(marker) if (group := _group(pid)) is not None}
     return groups - {os.getpgrp()}
 
@@ -198,8 +198,8 @@ def _now() -> float:
 
 
 @dataclasses.dataclass(slots=True)
-class _Ward:
-    """One attempt under watch."""
+class _WatchedAttempt:
+    """One attempt, on the watchdog's side."""
 
     marker: str
     interrupt_at: float
@@ -207,16 +207,16 @@ class _Ward:
     directories: list[str]
     relay: int | None
     interrupted: set[int] = dataclasses.field(default_factory=set)
-    empty_looks: int = 0
+    empty_polls: int = 0
 
     def renew(self, facts: dict[str, Any]) -> None:
         self.interrupt_at, self.kill_at = facts["interrupt_at"], facts["kill_at"]
         self.directories, self.relay = facts["directories"], facts["relay"]
 
-    def press(self) -> None:
+    def escalate(self) -> None:
         """Interrupt each group once (a second SIGINT makes Terraform drop its state), then kill."""
         groups = groups_of(self.marker)
-        self.empty_looks = 0 if groups else self.empty_looks + 1
+        self.empty_polls = 0 if groups else self.empty_polls + 1
         if _now() >= self.kill_at:
             signal_groups(groups, signal.SIGKILL)
         else:
@@ -224,7 +224,7 @@ class _Ward:
         self.interrupted |= groups
 
     def clear_up(self) -> None:
-        """Remove the work directory; a state that Terraform could not save stays for the next start."""
+        """Remove the working directory; a state that Terraform could not save stays for the next start."""
         for directory in self.directories:
             if not list(Path(directory).glob("**/errored.tfstate")):
                 shutil.rmtree(directory, ignore_errors=True)
@@ -233,54 +233,54 @@ class _Ward:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    wards = _serve_the_living()
-    _end_the_estate(wards)
+    attempts = _follow_runner()
+    _end_orphans(attempts)
 
 
-def _serve_the_living() -> list[_Ward]:
-    """Follow the runner's messages until the pipe closes; returns what the runner left behind."""
-    wards: dict[str, _Ward] = {}
+def _follow_runner() -> list[_WatchedAttempt]:
+    """Follow the runner's messages until the pipe closes; returns the attempts that it left behind."""
+    attempts: dict[str, _WatchedAttempt] = {}
     rest = b""
     while True:
-        if select.select([0], [], [], _pause(wards.values()))[0]:
+        if select.select([0], [], [], _pause(attempts.values()))[0]:
             received = os.read(0, 65536)
             if not received:
-                return list(wards.values())
+                return list(attempts.values())
             *lines, rest = (rest + received).split(b"\n")
             for line in lines:
-                _follow(json.loads(line), wards)
-        for ward in wards.values():
-            if _now() >= ward.interrupt_at:
-                ward.press()
+                _apply_message(json.loads(line), attempts)
+        for attempt in attempts.values():
+            if _now() >= attempt.interrupt_at:
+                attempt.escalate()
 
 
-def _follow(message: dict[str, Any], wards: dict[str, _Ward]) -> None:
+def _apply_message(message: dict[str, Any], attempts: dict[str, _WatchedAttempt]) -> None:
     marker = message.pop("marker")
     if message.get("forget"):
-        wards.pop(marker, None)
+        attempts.pop(marker, None)
     elif message.get("is_interrupted"):
-        if ward := wards.get(marker):
-            ward.interrupted |= groups_of(marker)
-    elif marker in wards:
-        wards[marker].renew(message)
+        if attempt := attempts.get(marker):
+            attempt.interrupted |= groups_of(marker)
+    elif marker in attempts:
+        attempts[marker].renew(message)
     else:
-        wards[marker] = _Ward(marker=marker, **message)
+        attempts[marker] = _WatchedAttempt(marker=marker, **message)
 
 
-def _pause(wards: Iterable[_Ward]) -> float | None:
-    waits = [max(_LOOK_SECONDS, ward.interrupt_at - _now()) for ward in wards]
+def _pause(attempts: Iterable[_WatchedAttempt]) -> float | None:
+    waits = [max(_POLL_SECONDS, attempt.interrupt_at - _now()) for attempt in attempts]
     return min(waits, default=None)
 
 
-def _end_the_estate(wards: list[_Ward]) -> None:
-    relays = {ward.relay for ward in wards if ward.relay is not None}
-    while wards:
-        for ward in list(wards):
-            ward.press()
-            if ward.empty_looks >= _EMPTY_LOOKS:
-                ward.clear_up()
-                wards.remove(ward)
-        time.sleep(_LOOK_SECONDS)
+def _end_orphans(attempts: list[_WatchedAttempt]) -> None:
+    relays = {attempt.relay for attempt in attempts if attempt.relay is not None}
+    while attempts:
+        for attempt in list(attempts):
+            attempt.escalate()
+            if attempt.empty_polls >= _EMPTY_POLLS:
+                attempt.clear_up()
+                attempts.remove(attempt)
+        time.sleep(_POLL_SECONDS)
     # Not earlier: Terraform saves its state through it.
     for relay in relays:
         with contextlib.suppress(ProcessLookupError):

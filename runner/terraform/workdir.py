@@ -1,4 +1,4 @@
-"""The runner's files: its data directory, and the private work directory of each attempt."""
+"""The runner's files: its data directory, and the private working directory of each attempt."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MAX_FILES = 10_000
 MAX_CONFIGURATION_BYTES = 64 * 1024 * 1024
 _MAX_PATH_CHARS = 512
 
-_NOTE = "attempt.json"
+_ATTEMPT_FILE = "attempt.json"
 _NAME_CHARS = 12
 
-#: Providers open a socket in TMPDIR, whose whole path has at most 107 bytes; this leaves room for its name.
+#: Providers open a socket in TMPDIR, whose whole path has at most 107 bytes; this leaves space for its name.
 _MAX_TEMPORARY_PATH_BYTES = 75
 
 
@@ -40,7 +40,7 @@ class UnsafeFile(Exception):
 
 
 class DataDirectory:
-    """What outlives attempts: the credential, the provider cache, states that could not be saved."""
+    """The files that outlive attempts: the credential, the provider cache, states that could not be saved."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -62,7 +62,7 @@ class DataDirectory:
             ) from error
 
     def hold(self) -> None:
-        """One runner per data directory, and not before the watchdog of an earlier one is done."""
+        """Lock the data directory for one runner, once the watchdog of an earlier one has ended."""
         self._runner_lock = _open_lock(self.root / "runner.lock")
         if not _try_lock(self._runner_lock):
             raise SettingsError(
@@ -84,32 +84,32 @@ class DataDirectory:
             time.sleep(0.1)
 
     def workdir(self, marker: str) -> Workdir:
-        """The place of an attempt. Its name is short: see the limit of socket paths below."""
+        """Return the working directory of an attempt. Its name is short: see the limit of socket paths."""
         return Workdir(self.work / marker[:_NAME_CHARS])
 
     def sweep(self, *, grace_seconds: float) -> None:
         """End and remove what a killed runner left behind, but no state that was not saved."""
-        self._end_forsaken(grace_seconds)
-        for left in self.work.iterdir():
-            for errored in _errored_states(left):
-                rescued = self.rescue(errored, **_noted(left))
+        self._end_orphans(grace_seconds)
+        for directory in self.work.iterdir():
+            for errored in _errored_states(directory):
+                rescued = self.rescue(errored, **_read_attempt(directory))
                 logger.error("A killed attempt left a state that was not saved: it is now %s.", rescued)
-            Workdir(left).remove()
+            Workdir(directory).remove()
 
-    def _end_forsaken(self, grace_seconds: float) -> None:
-        """Whoever killed the watchdog and the leashes too left it to the kernel to interrupt Terraform."""
+    def _end_orphans(self, grace_seconds: float) -> None:
+        """Wait for Terraform without watchdog and leash, which the kernel interrupted, and then kill it."""
         kill_at = clock.now() + grace_seconds
-        is_told = False
-        while (groups := self._forsaken_groups()) and clock.now() < kill_at:
-            if not is_told:
+        is_logged = False
+        while (groups := self._orphaned_groups()) and clock.now() < kill_at:
+            if not is_logged:
                 logger.warning("Terraform of a killed runner still runs in %s; waiting for it.", self.work)
-            is_told = True
+            is_logged = True
             time.sleep(0.1)
         signal_groups(groups, signal.SIGKILL)
 
-    def _forsaken_groups(self) -> set[int]:
-        """The directory of an attempt is called as its marker begins."""
-        names = [left.name for left in self.work.iterdir() if len(left.name) >= _NAME_CHARS]
+    def _orphaned_groups(self) -> set[int]:
+        """Find the groups by the directories, whose names are the beginnings of markers."""
+        names = [directory.name for directory in self.work.iterdir() if len(directory.name) >= _NAME_CHARS]
         return set().union(*map(groups_of, names))
 
     def rescue(self, errored: Path, *, job_id: str, claim_id: str) -> Path:
@@ -120,14 +120,14 @@ class DataDirectory:
         return target
 
     def rescued_states(self) -> Iterator[tuple[str, str, Path]]:
-        """The states that wait for the console: job, claim, file."""
+        """Return the states that wait for the console: job, claim, file."""
         for file in sorted(self.rescued.glob(f"*_*_{ERRORED_STATE}")):
             job_id, claim_id, _ = file.name.split("_", 2)
             yield job_id, claim_id, file
 
     @contextmanager
     def plugin_cache_lock(self, *, while_waiting: Callable[[], None]) -> Iterator[None]:
-        """Terraform's provider cache is not made for two writers: one `init` at a time."""
+        """Lock the provider cache, which is not made for two writers, for one `init`."""
         descriptor = _open_lock(self.root / "plugin-cache.lock")
         try:
             while not _try_lock(descriptor):
@@ -139,7 +139,7 @@ class DataDirectory:
 
 
 class Workdir:
-    """One attempt's directory: only its owner can enter it, and it is removed whatever happens."""
+    """One attempt's directory: only its owner can enter it, and it is always removed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,7 +152,7 @@ class Workdir:
 
     @property
     def directories(self) -> list[Path]:
-        """Everything that has to go in the end."""
+        """All directories to remove at the end."""
         inside = self.temporary.is_relative_to(self.path)
         return [self.path] if inside else [self.path, self.temporary]
 
@@ -161,9 +161,9 @@ class Workdir:
         for directory in (self.configuration, self.home, self.scratch, self.temporary):
             directory.mkdir(mode=0o700)
 
-    def note(self, *, job_id: str, claim_id: str) -> None:
-        """Whose directory this is: what a killed runner leaves can then be told to the console."""
-        (self.path / _NOTE).write_text(json.dumps({"job_id": job_id, "claim_id": claim_id}))
+    def record_attempt(self, *, job_id: str, claim_id: str) -> None:
+        """Record the attempt, so that the next start can report what a killed runner left."""
+        (self.path / _ATTEMPT_FILE).write_text(json.dumps({"job_id": job_id, "claim_id": claim_id}))
 
     def remove(self) -> None:
         for directory in self.directories:
@@ -213,7 +213,7 @@ class Workdir:
 
 
 def safe_parts(name: str) -> tuple[str, ...]:
-    """The parts of a relative path that stays inside; anything else is refused."""
+    """Return the parts of a relative path that stays inside, and refuse any other."""
     if not name or len(name) > _MAX_PATH_CHARS or any(ord(char) < 32 or char in "\\\x7f" for char in name):
         raise UnsafeFile(
             f"The file name {name[:80]!r} is not allowed: empty, too long or with odd characters."
@@ -237,13 +237,15 @@ def remove_tree(path: Path) -> None:
         Path(directory).chmod(0o700)
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        logger.error("The work directory %s cannot be removed; remove it by hand, it may hold secrets.", path)
+        logger.error(
+            "The working directory %s cannot be removed; remove it by hand, it may hold secrets.", path
+        )
 
 
 def _temporary_of(workdir: Path) -> Path:
-    """Inside, where its path is short enough; else among the machine's temporary files, under the same name.
+    """Return a directory inside if its path is short enough, else one among the machine's temporary files.
 
-    The name is known before anything is made, so that whoever clears up after a kill finds it.
+    The name does not depend on what exists, so that it is found again after a kill.
     """
     inside = workdir / "tmp"
     fits = len(os.fsencode(inside)) <= _MAX_TEMPORARY_PATH_BYTES
@@ -251,14 +253,14 @@ def _temporary_of(workdir: Path) -> Path:
 
 
 def _errored_states(workdir: Path) -> list[Path]:
-    """At any depth, since Terraform may work in a folder of a repository; not in modules that it fetched."""
-    return [found for found in workdir.rglob(ERRORED_STATE) if ".terraform" not in found.parts]
+    """Find errored states at any depth, since Terraform may run in a folder of a repository."""
+    return [file for file in workdir.rglob(ERRORED_STATE) if ".terraform" not in file.parts]
 
 
-def _noted(workdir: Path) -> dict[str, str]:
+def _read_attempt(workdir: Path) -> dict[str, str]:
     try:
-        note = json.loads((workdir / _NOTE).read_text())
-        return {"job_id": str(note["job_id"]), "claim_id": str(note["claim_id"])}
+        attempt = json.loads((workdir / _ATTEMPT_FILE).read_text())
+        return {"job_id": str(attempt["job_id"]), "claim_id": str(attempt["claim_id"])}
     except (OSError, ValueError, KeyError, TypeError):  # the disk was full, or the kill came first
         return {"job_id": "unknown", "claim_id": workdir.name}
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from console.janitor.services import look
+from console.janitor.services import run_once
 from console.jobs.models import JobClaim
 from tests.console_app import Console
 from tests.database_clock import a_console_has_been_serving
@@ -26,11 +26,11 @@ def test_a_runners_clock_does_not_matter(console: Console, ours: Tenant, hours: 
     lines = [{"at": said_at, "level": "info", "message": text} for text in ("one", "two")]
     assert runner.log_lines(claim, 1, lines).status_code == 200
     runner.beat(claim)
-    look()
+    run_once()
     assert fresh(job).status == "PROCESSING"
     assert runner.succeed(claim).json() == {"status": "SUCCESS"}
     read = console.person(ours, "viewer").get(f"/api/jobs/{job.pk}/logs").json()["data"]
-    assert [(one["seq"], one["at"]) for one in read] == [(1, said_at), (2, said_at)]
+    assert [(line["seq"], line["at"]) for line in read] == [(1, said_at), (2, said_at)]
 
 
 @hours_apart
@@ -47,7 +47,7 @@ def test_the_consoles_clock_does_not_matter(
     lease = JobClaim.objects.get()
     assert abs((lease.heartbeat_at - datetime.now(UTC)).total_seconds()) < 30
     assert (lease.expires_at - lease.heartbeat_at).total_seconds() == 120
-    look()
+    run_once()
     assert fresh(job).status == "PROCESSING"
     runner.refresh_from_db()
     assert runner.status == "ONLINE"

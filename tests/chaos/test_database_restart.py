@@ -49,7 +49,7 @@ def programs(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[Programs]:
 @pytest.fixture
 def credential(programs: Programs) -> str:
     environment = {"DJANGO_SETTINGS_MODULE": "console.settings", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-P", "-c", PREPARE],
         env=os.environ | programs.environment | environment,
         cwd=ROOT,
@@ -58,8 +58,8 @@ def credential(programs: Programs) -> str:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def ask(postgres: EmbeddedPostgres, query: str) -> list[tuple[object, ...]]:
@@ -110,7 +110,7 @@ def test_a_claim_that_a_crash_forgot_opens_nothing_and_the_job_runs_once(
 
 
 def keep_commits_in_memory(postgres: EmbeddedPostgres) -> None:
-    """What does not wait for the disk gets there after ten seconds, the most that PostgreSQL allows."""
+    """Wait for commits that do not wait for the disk: PostgreSQL allows ten seconds at most."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         connection.execute("SELECT pg_reload_conf()")

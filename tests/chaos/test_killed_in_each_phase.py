@@ -89,7 +89,7 @@ def test_killed_in_a_plan_the_next_runner_finishes_it(
     start_runner(name="next")
     ended = wait_for_end(job)
     assert (ended.status, ended.attempt_count) == ("SUCCESS", 2)
-    assert [one.outcome for one in job.attempts.order_by("number")] == ["lost", "succeeded"]
+    assert [attempt.outcome for attempt in job.attempts.order_by("number")] == ["lost", "succeeded"]
 
 
 @pytest.mark.parametrize("command", ["init", "apply"])

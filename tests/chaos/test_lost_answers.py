@@ -88,13 +88,13 @@ def test_a_lost_claim_a_lost_log_answer_and_a_lost_final_report(network: LossyNe
 def test_a_held_claim_whose_caller_has_gone_leaves_no_job_with_nobody(
     network: LossyNetwork, ours: Tenant
 ) -> None:
-    """The connection is cut while the request is held. The job that comes next goes to whoever asks."""
-    gone = Caller(network, ours.new_runner("gone")[1])
+    """The connection is cut while the request is held. The job that comes next goes to the next request."""
+    lost = Caller(network, ours.new_runner("gone")[1])
     with pytest.raises(httpx.TransportError):
         httpx.post(
             f"{network.url}/api/jobs/claim",
             json={"claim_key": new_key(), "types": ALL_TYPES, "wait_seconds": 20},
-            headers=gone._headers,
+            headers=lost._headers,
             timeout=1.0,
             trust_env=False,
         )

@@ -15,7 +15,7 @@ from tests.people import ALL_TYPES, Tenant, new_key
 
 @dataclass(frozen=True)
 class Worker:
-    known: KnownRunner
+    runner: KnownRunner
 
     @classmethod
     def of(cls, tenant: Tenant, name: str, **options: object) -> Worker:
@@ -23,7 +23,7 @@ class Worker:
 
     def claim(self, key: str | None = None) -> Claim | None:
         request = ClaimRequest(claim_key=key or new_key(), types=ALL_TYPES)
-        return attempts.claim_job(runner=self.known, request=request)
+        return attempts.claim_job(runner=self.runner, request=request)
 
     def take(self) -> Claim:
         claim = self.claim()
@@ -36,7 +36,7 @@ class Worker:
         return claim
 
     def held(self, claim: Claim) -> Held:
-        return Held(UUID(claim.job_id), UUID(claim.claim_id), self.known.id)
+        return Held(UUID(claim.job_id), UUID(claim.claim_id), self.runner.id)
 
     def start(self, claim: Claim) -> None:
         attempts.start_attempt(held=self.held(claim))
@@ -46,7 +46,7 @@ class Worker:
 
     def report(self, claim: Claim, status: str, **fields: object) -> str:
         report = StatusReport(claim_id=claim.claim_id, status=status, **fields)  # type: ignore[arg-type]
-        return attempts.finish_attempt(held=self.held(claim), runner=self.known, report=report)
+        return attempts.finish_attempt(held=self.held(claim), runner=self.runner, report=report)
 
     def log(self, claim: Claim, first_seq: int, *messages: str) -> int:
         lines = [{"at": "2026-01-01T00:00:00Z", "level": "info", "message": text} for text in messages]

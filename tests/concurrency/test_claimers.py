@@ -19,7 +19,7 @@ CLAIMERS, JOBS, SPECS = 16, 3_000, 20
 
 
 class Orders:
-    """Keeps every Spec busy: as one job of it finishes, the next is asked for, until there were enough."""
+    """Keeps every Spec busy: as one job of it finishes, the next is requested, until there were enough."""
 
     def __init__(self, ours: Tenant) -> None:
         self._ours = ours
@@ -49,19 +49,19 @@ class Orders:
 
 
 def work(worker: Worker, orders: Orders) -> list[str]:
-    """Claim and finish until all is done; the jobs that this worker was given."""
-    given = []
+    """Claim and finish until all is done, and return the ids of this worker's jobs."""
+    job_ids = []
     while not orders.done.is_set():
         claim = worker.claim()
         if claim is None:
             orders.done.wait(0.005)
             continue
-        given.append(claim.job_id)
+        job_ids.append(claim.job_id)
         worker.start(claim)
         assert worker.report(claim, "SUCCESS") == "SUCCESS"
         assert claim.spec_id is not None
         orders.finish(claim.spec_id)
-    return given
+    return job_ids
 
 
 @pytest.mark.timeout(240)
@@ -69,8 +69,8 @@ def test_each_of_three_thousand_jobs_is_claimed_once_by_sixteen_claimers(ours: T
     orders = Orders(ours)
     workers = [Worker.of(ours, f"runner-{n}") for n in range(CLAIMERS)]
     orders.begin()
-    given = race(*(lambda worker=worker: work(worker, orders) for worker in workers))
-    times_given = Counter(job_id for jobs in given for job_id in jobs)
+    job_ids = race(*(lambda worker=worker: work(worker, orders) for worker in workers))
+    times_given = Counter(job_id for jobs in job_ids for job_id in jobs)
     assert len(times_given) == JOBS
     assert set(times_given.values()) == {1}
     assert set(Job.objects.values_list("status", "attempt_count")) == {("SUCCESS", 1)}

@@ -42,13 +42,13 @@ def fill(tenant: Tenant, count: int, *, status: str = "QUEUED", start: int = 0) 
 def test_ten_thousand_queued_jobs_of_one_do_not_delay_anothers_single_job(
     ours: Tenant, theirs: Tenant
 ) -> None:
-    """Not even in the number of rows that its claim looks at."""
+    """Not even in the number of rows that its claim scans."""
     fill(theirs, 10_000)
     job = ours.request()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE jobs_job")
-    touched = rows_looked_at(Worker.of(ours, "explained"))
-    assert touched <= 5, f"the claim looked at {touched} rows of jobs_job"
+    touched = rows_scanned(Worker.of(ours, "explained"))
+    assert touched <= 5, f"the claim scanned {touched} rows of jobs_job"
     claim = Worker.of(ours, "worker").take()
     assert claim.job_id == str(job.pk)
     assert Job.objects.filter(organization=theirs.organization, status="QUEUED").count() == 10_000
@@ -80,16 +80,16 @@ def test_the_claim_looks_at_as_many_rows_in_a_long_queue_as_in_a_short_one(
     long_queue: Tenant, theirs: Tenant
 ) -> None:
     fill(theirs, 3)
-    short, long = (rows_looked_at(Worker.of(tenant, "worker")) for tenant in (theirs, long_queue))
+    short, long = (rows_scanned(Worker.of(tenant, "worker")) for tenant in (theirs, long_queue))
     assert long <= short + 2
 
 
 def explained(worker: Worker) -> dict[str, Any]:
     """The plan of a claim, carried out and rolled back."""
     values: dict[str, Any] = {
-        "runner": worker.known.id,
-        "organization": worker.known.organization_id,
-        "pools": worker.known.pool_ids,
+        "runner": worker.runner.id,
+        "organization": worker.runner.organization_id,
+        "pools": worker.runner.pool_ids,
         "types": ["PLAN"],
         "key": some_uuid(),
         "credential": None,
@@ -113,13 +113,13 @@ def nodes_of(plan: dict[str, Any]) -> Any:
         yield from nodes_of(child)
 
 
-def rows_looked_at(worker: Worker) -> int:
-    """How many rows of the queue the claim's scan went through."""
-    looked = 0
+def rows_scanned(worker: Worker) -> int:
+    """Count the rows of the queue that the claim's scan went through."""
+    rows = 0
     for node in nodes_of(explained(worker)):
         if node.get("Relation Name") == "jobs_job" and node.get("Index Name") == "job_claimable":
-            looked += int(node["Actual Rows"]) + int(node.get("Rows Removed by Filter", 0))
-    return looked
+            rows += int(node["Actual Rows"]) + int(node.get("Rows Removed by Filter", 0))
+    return rows
 
 
 def test_what_is_filled_in_can_really_be_claimed(ours: Tenant) -> None:

@@ -29,9 +29,9 @@ from hypothesis.stateful import (
 from console.accounts.services import set_organization_drain
 from console.errors import Conflict, Draining, JobActive, StaleClaim
 from console.janitor.services import end_timed_out_jobs, request_timeouts, take_back_lost_jobs
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Attempt, Job, JobClaim, LogChunk
 from console.jobs.services import cancel_job, request_job, retry_job
+from console.jobs.types import KINDS
 from runner.protocol import Claim, JobType
 from specs.models import Spec
 from tests.concurrency.attempting import Worker
@@ -124,35 +124,35 @@ class JobQueue(RuleBasedStateMachine):
         assert not self.draining
         return Given(self.workers[worker], claim, claim.next_log_seq)
 
-    @rule(given=claims)
-    def start(self, given: Given) -> None:
-        self.say(given, lambda: given.worker.start(given.claim))
+    @rule(handed=claims)
+    def start(self, handed: Given) -> None:
+        self.say(handed, lambda: handed.worker.start(handed.claim))
 
-    @rule(given=claims)
-    def heartbeat(self, given: Given) -> None:
-        self.say(given, lambda: given.worker.beat(given.claim))
+    @rule(handed=claims)
+    def heartbeat(self, handed: Given) -> None:
+        self.say(handed, lambda: handed.worker.beat(handed.claim))
 
-    @rule(given=claims, count=st.integers(1, 3), repeat=st.booleans())
-    def log(self, given: Given, count: int, repeat: bool) -> None:
-        first, messages = given.next_seq, [f"{given.claim.claim_id} {n}" for n in range(count)]
-        if not self.say(given, lambda: given.worker.log(given.claim, first, *messages)):
+    @rule(handed=claims, count=st.integers(1, 3), repeat=st.booleans())
+    def log(self, handed: Given, count: int, repeat: bool) -> None:
+        first, messages = handed.next_seq, [f"{handed.claim.claim_id} {n}" for n in range(count)]
+        if not self.say(handed, lambda: handed.worker.log(handed.claim, first, *messages)):
             return
-        given.next_seq += count
+        handed.next_seq += count
         if repeat:
-            assert given.worker.log(given.claim, first, *messages) == given.next_seq
+            assert handed.worker.log(handed.claim, first, *messages) == handed.next_seq
 
     @rule(
-        given=consumes(claims),
+        handed=consumes(claims),
         status=st.sampled_from(["SUCCESS", "FAILED", "CANCELLED"]),
         fatal=st.booleans(),
         repeat=st.booleans(),
     )
-    def finish(self, given: Given, status: str, fatal: bool, repeat: bool) -> None:
-        held = self.is_held(given)
-        started = self.status_of(given) == "PROCESSING"
+    def finish(self, handed: Given, status: str, fatal: bool, repeat: bool) -> None:
+        held = self.is_held(handed)
+        started = self.status_of(handed) == "PROCESSING"
         report = {"error_code": "broken", "fatal": fatal} if status == "FAILED" else {}
         try:
-            answer = given.worker.report(given.claim, status, **report)
+            answer = handed.worker.report(handed.claim, status, **report)
         except StaleClaim:
             assert not held
             return
@@ -162,22 +162,22 @@ class JobQueue(RuleBasedStateMachine):
             assert status == "SUCCESS"
             return
         assert held
-        assert answer == self.status_of(given)
+        assert answer == self.status_of(handed)
         if repeat:
-            assert given.worker.report(given.claim, status, **report) == answer
+            assert handed.worker.report(handed.claim, status, **report) == answer
 
     # ── time and the janitor ────────────────────────────────────────────────────────────────────
 
-    @rule(given=claims)
-    def let_its_lease_run_out(self, given: Given) -> None:
-        if self.is_held(given):
-            let_lease_run_out(given.claim.job_id)
+    @rule(handed=claims)
+    def let_its_lease_run_out(self, handed: Given) -> None:
+        if self.is_held(handed):
+            let_lease_run_out(handed.claim.job_id)
 
-    @rule(given=claims)
-    def let_its_time_pass(self, given: Given) -> None:
-        longest = max(policy.timeout_seconds for policy in POLICIES.values())
-        if self.is_held(given):
-            Job.objects.filter(pk=given.claim.job_id).update(
+    @rule(handed=claims)
+    def let_its_time_pass(self, handed: Given) -> None:
+        longest = max(kind.timeout_seconds for kind in KINDS.values())
+        if self.is_held(handed):
+            Job.objects.filter(pk=handed.claim.job_id).update(
                 claimed_at=F("claimed_at") - timedelta(seconds=longest),
                 cancel_requested_at=F("cancel_requested_at") - timedelta(hours=1),
             )
@@ -213,7 +213,7 @@ class JobQueue(RuleBasedStateMachine):
     def a_claim_stands_exactly_while_a_runner_has_it(self, job: Job) -> None:
         claimed = job.pk in self.claim_of
         assert claimed == (job.status in ("CLAIMED", "PROCESSING")), (job, job.status)
-        running = [one for one in self.attempts_of[job.pk] if one.outcome == "running"]
+        running = [attempt for attempt in self.attempts_of[job.pk] if attempt.outcome == "running"]
         assert len(running) == int(claimed), "an attempt runs exactly while its claim stands"
 
     def final_is_final(self, job: Job) -> None:
@@ -243,17 +243,17 @@ class JobQueue(RuleBasedStateMachine):
         tenant = getattr(self, "tenant", None)
         return Job.objects.filter(organization=tenant.organization) if tenant else Job.objects.none()
 
-    def is_held(self, given: Given) -> bool:
-        return JobClaim.objects.filter(claim_id=given.claim.claim_id).exists()
+    def is_held(self, handed: Given) -> bool:
+        return JobClaim.objects.filter(claim_id=handed.claim.claim_id).exists()
 
-    def status_of(self, given: Given) -> str:
-        return Job.objects.values_list("status", flat=True).get(pk=given.claim.job_id)
+    def status_of(self, handed: Given) -> str:
+        return Job.objects.values_list("status", flat=True).get(pk=handed.claim.job_id)
 
-    def say(self, given: Given, deed: Any) -> bool:
-        """Whether it was accepted: exactly when the claim stands."""
-        held = self.is_held(given)
+    def say(self, handed: Given, request: Any) -> bool:
+        """Send a request, which is accepted exactly when the claim stands; return whether it was."""
+        held = self.is_held(handed)
         try:
-            deed()
+            request()
         except StaleClaim:
             assert not held
             return False

@@ -209,7 +209,7 @@ def test_janitor_against_heartbeat(ours: Tenant, worker: Worker, round: int) -> 
 
 @many_rounds
 def test_janitor_against_start(ours: Tenant, worker: Worker, round: int) -> None:
-    """Whatever was told that it may start is never handed on as something of which nothing ran."""
+    """A job that was allowed to start is never handed on as one of which nothing ran."""
     job = ours.request(JobType.DESTROY)
     claim = worker.take()
     let_lease_run_out(job)
@@ -231,7 +231,7 @@ def test_start_of_the_old_against_claim_of_the_new(ours: Tenant, worker: Worker,
 
     started, _ = outcomes([lambda: worker.start(old), hand_on], StaleClaim, MoveRefused)
     claim = JobClaim.objects.filter(job=job).first()
-    if claim is not None and claim.runner_id == second.known.id:
+    if claim is not None and claim.runner_id == second.runner.id:
         assert not started
         assert fresh(job).status == "CLAIMED"
     assert_consistent(job)
@@ -239,7 +239,7 @@ def test_start_of_the_old_against_claim_of_the_new(ours: Tenant, worker: Worker,
 
 @many_rounds
 def test_a_log_line_against_the_end(ours: Tenant, worker: Worker, round: int) -> None:
-    """What was accepted is in the log, what was refused is not, and the count says which."""
+    """Accepted lines are in the log, refused ones are not, and the count says which."""
     job = ours.request()
     claim = worker.take_and_start()
     logged, _ = outcomes(

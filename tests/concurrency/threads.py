@@ -12,33 +12,33 @@ from django.db import connection
 Answer = TypeVar("Answer")
 
 
-def race(*deeds: Callable[[], Answer]) -> list[Answer]:
-    """Do all of it at once; the answers in the order of the deeds."""
-    barrier = threading.Barrier(len(deeds))
+def race(*calls: Callable[[], Answer]) -> list[Answer]:
+    """Make all calls at once, and return their answers in order."""
+    barrier = threading.Barrier(len(calls))
 
-    def run(deed: Callable[[], Answer]) -> Answer:
+    def run(call: Callable[[], Answer]) -> Answer:
         connection.ensure_connection()
         barrier.wait(30)
         try:
-            return deed()
+            return call()
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(len(deeds)) as pool:
-        return list(pool.map(run, deeds))
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
 
 
-def outcomes(deeds: Sequence[Callable[[], object]], *refusals: type[Exception]) -> list[bool]:
-    """Whether each of the racing deeds was done; a refusal of these kinds is an answer."""
+def outcomes(calls: Sequence[Callable[[], object]], *refusals: type[Exception]) -> list[bool]:
+    """Race the calls, and return which ones succeeded; a refusal of these kinds is an answer."""
 
-    def tried(deed: Callable[[], object]) -> Callable[[], bool]:
+    def attempt_of(call: Callable[[], object]) -> Callable[[], bool]:
         def attempt() -> bool:
             try:
-                deed()
+                call()
             except refusals:
                 return False
             return True
 
         return attempt
 
-    return race(*(tried(deed) for deed in deeds))
+    return race(*(attempt_of(call) for call in calls))

@@ -48,7 +48,7 @@ def begun(console: FakeConsole, *, lease_seconds: int = 60) -> FakeJob:
 
 
 def assert_ended_in_good_order(console: FakeConsole, runner: RunnerProcess) -> None:
-    """What `begun` began was interrupted once: nothing runs, the state is saved, nobody holds its lock."""
+    """Require that the apply was interrupted once: nothing runs, the state is saved, its lock is free."""
     assert not runner.terraform_processes()
     assert console.resources() == {"before", "slow"}
     assert not console.state_locks

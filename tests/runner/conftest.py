@@ -26,9 +26,7 @@ STUBBORN_SECONDS = 120
 
 
 class StartRunner(Protocol):
-    def __call__(
-        self, *arguments: str, through: Sequence[str] = ..., tree: Path = ..., **environ: str
-    ) -> RunnerProcess: ...
+    def __call__(self, *arguments: str, through: Sequence[str] = ..., **environ: str) -> RunnerProcess: ...
 
 
 @pytest.fixture
@@ -55,9 +53,7 @@ def provider_configuration(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
     started: list[RunnerProcess] = []
 
-    def start(
-        *arguments: str, through: Sequence[str] = (), tree: Path = ROOT, **environ: str
-    ) -> RunnerProcess:
+    def start(*arguments: str, through: Sequence[str] = (), **environ: str) -> RunnerProcess:
         base = {"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL}
         runner = spawn_runner(
             console_url=console.url,
@@ -66,7 +62,6 @@ def start_runner(console: FakeConsole, tmp_path: Path) -> Iterator[StartRunner]:
             arguments=arguments,
             environ=base | environ,
             through=through,
-            tree=tree,
         )
         started.append(runner)
         return runner
@@ -109,7 +104,7 @@ def watchdog() -> Iterator[Watchdog]:
 
 @pytest.fixture
 def leash(watchdog: Watchdog) -> process.Leash:
-    """For a command that is run without a runner."""
+    """Return the leash for a command without a runner."""
     marker, moment = "the-attempt", clock.now()
     watchdog.watch(marker, interrupt_at=moment + 600, kill_at=moment + 600, directories=[], relay=None)
     return process.Leash(

@@ -46,7 +46,7 @@ from tests.waiting import wait_until
 
 TOKEN = "slt_one-use"
 CREDENTIAL = "slr_the-credential-of-the-suite"
-#: What an attempt shows to the cloud of its identity.
+#: The token that an attempt shows to the cloud of its identity.
 IDENTITY_TOKEN = "the-identity-token-of-the-suite"
 
 
@@ -54,7 +54,7 @@ IDENTITY_TOKEN = "the-identity-token-of-the-suite"
 class FakePlan:
     plan_id: str
     file: bytes
-    shown: dict[str, Any]
+    document: dict[str, Any]
     lock: str
     fingerprint: dict[str, Any]
     snapshot_hash: str
@@ -98,7 +98,7 @@ class FakeJob:
 
     @property
     def text(self) -> str:
-        """Everything the console was told in this job's log and reports, but for what it seals unseen."""
+        """Return the log and the reports of this job, except outputs that the console encrypts unread."""
         reports = [dataclasses.replace(report, sensitive_outputs=None) for report in self.reports]
         return json.dumps([self.lines, [to_wire(report) for report in reports]])
 
@@ -127,7 +127,7 @@ class FakeJob:
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """What a machine in front of the console says in its place."""
+    """An answer of something in front of the console, in its place."""
 
     status: int
     body: bytes = b""
@@ -136,7 +136,7 @@ class Foreign:
 
 _PAGE = {"Content-Type": "text/html; charset=utf-8"}
 
-#: What proxies, ingresses and sign-in pages say while the console behind them is replaced.
+#: The answers of proxies, ingresses and sign-in pages while the console behind them is replaced.
 FOREIGN = {
     "a page": Foreign(200, b"<html>Back soon</html>", _PAGE),
     "no such host": Foreign(404, b"default backend - 404", {"Content-Type": "text/plain"}),
@@ -167,7 +167,7 @@ class FakeConsole:
         self.registrations: list[RegistrationRequest] = []
         self.facts: list[RunnerFacts] = []
         self.goodbyes: list[Goodbye] = []
-        #: What the next goodbye is answered; an older console does not know it.
+        #: The answer to the next goodbye, which an older console does not know.
         self.goodbye_status = 200
         self.answers_goodbyes = threading.Event()
         self.answers_goodbyes.set()
@@ -253,7 +253,7 @@ class FakeConsole:
         return job
 
     def lose_last_batch(self, job: FakeJob) -> None:
-        """As a database does that crashed before its last commit reached the disk."""
+        """Forget the last batch, like a database that crashed before its last commit reached the disk."""
         with self.lock:
             count, job.chain = job.before_last_batch
             del job.lines[count:]
@@ -263,19 +263,19 @@ class FakeConsole:
         with self.lock:
             self._lose.append((re.compile(path), times))
 
-    def answer_instead(self, asked: str, foreign: Foreign, *, times: int) -> None:
+    def answer_instead(self, request: str, foreign: Foreign, *, times: int) -> None:
         """Let something in front of the console, such as a proxy, answer the next requests of a kind."""
         with self.lock:
-            self._instead += [(re.compile(asked), foreign)] * times
+            self._instead += [(re.compile(request), foreign)] * times
 
     def answer_again(self) -> None:
         with self.lock:
             self._instead.clear()
 
-    def foreign_answer(self, asked: str) -> Foreign | None:
+    def foreign_answer(self, request: str) -> Foreign | None:
         with self.lock:
             for index, (pattern, foreign) in enumerate(self._instead):
-                if pattern.search(asked):
+                if pattern.search(request):
                     del self._instead[index]
                     return foreign
         return None
@@ -306,7 +306,7 @@ class FakeConsole:
     def resources(self, spec: str = "demo") -> set[str]:
         return {resource["name"] for resource in self.state(spec).get("resources", [])}
 
-    # What the handler calls.
+    # The handler calls these.
 
     def register(self, request: RegistrationRequest) -> dict[str, Any]:
         with self.lock:
@@ -386,7 +386,7 @@ class FakeConsole:
         job.uploaded = FakePlan(
             plan_id=f"plan-{job.claim.job_number}",
             file=parts["plan"],
-            shown=json.loads(parts["json"]),
+            document=json.loads(parts["json"]),
             lock=parts["lock"].decode(),
             fingerprint=json.loads(parts["fingerprint"]),
             snapshot_hash=job.claim.snapshot_hash,
@@ -492,13 +492,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Held for a moment only, so that no test waits for the end of a long poll."""
         answers: list[dict[str, Any]] = []
 
-        def given() -> bool:
+        def has_claim() -> bool:
             if answer := self.server.console.claim(request):
                 answers.append(answer)
             return bool(answers)
 
         try:
-            wait_until(given, seconds=min(request.wait_seconds, self.server.console.holds_seconds))
+            wait_until(has_claim, seconds=min(request.wait_seconds, self.server.console.holds_seconds))
         except AssertionError:
             return 204, None
         return 200, answers[0]

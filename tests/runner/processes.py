@@ -28,7 +28,7 @@ ON_A_SMALL_DISK = (
 
 
 def fill(disk: Path) -> None:
-    """To the last byte; who removes the file `filling` makes room again."""
+    """Fill it to the last byte; removing the file `filling` frees the space again."""
     with (disk / "filling").open("wb", buffering=0) as file:
         for size in (4096, 1):
             with contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ class RunnerProcess:
         return self.process.wait(timeout=seconds)
 
     def terraform_processes(self) -> list[int]:
-        """Whatever runs in or was started from this runner's work directories, providers included."""
+        """Return the processes that run in this runner's working directories, providers included."""
         return [pid for pid in pids() if str(self.data_dir / "work") in _where(pid)]
 
     def programs(self) -> str:
@@ -71,14 +71,14 @@ class RunnerProcess:
         return "\n".join(command_line(pid) for pid in self.terraform_processes())
 
     def living(self) -> list[int]:
-        """Without those that ended, and that a stopped runner cannot collect."""
+        """Return those that have not ended, which a stopped runner cannot collect."""
         return [pid for pid in self.terraform_processes() if not has_ended(pid)]
 
     def wait_until_nothing_runs(self, *, seconds: float) -> None:
         wait_until(lambda: not self.living(), seconds=seconds, what="the end of Terraform")
 
     def end_of_terraform(self, *, seconds: float = 60) -> datetime:
-        """When the last of what runs for jobs now has ended: to the moment, also on a busy machine."""
+        """Wait for the end of all present processes of jobs; returns the exact time of the last one."""
         with ExitStack() as opened:
             running = opened.enter_context(selectors.DefaultSelector())
             for pid in self.living():
@@ -115,8 +115,8 @@ class RunnerProcess:
             self.process.wait()
         if self.data_dir.exists():
             wait_until(lambda: not self.terraform_processes(), seconds=70, what="the end of Terraform")
-            for left in self.workdirs():
-                Workdir(left).remove()
+            for directory in self.workdirs():
+                Workdir(directory).remove()
         assert "Traceback" not in self.log, self.log
 
 

@@ -23,5 +23,5 @@ def embedded_terraform() -> str:
 
 
 def all_terraforms() -> dict[str, str]:
-    """By what a test's name says: two versions, where the machine has one of its own."""
+    """Return the Terraforms by the names in tests: two versions, where the machine has its own."""
     return {"installed": terraform_on_path(), "embedded": embedded_terraform()}

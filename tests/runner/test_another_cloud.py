@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from runner.protocol import IdentityAccess, JobType
-from tests.runner.conftest import StartRunner
-from tests.runner.fake_console import IDENTITY_TOKEN, FakeConsole
-from tests.runner.processes import ROOT, RunnerProcess
+from tests.runner.fake_console import CREDENTIAL, IDENTITY_TOKEN, FakeConsole
+from tests.runner.processes import ROOT, RunnerProcess, spawn_runner
+from tests.runner.terraforms import terraform_on_path
 
 KEY = "the-key-of-the-machine"
 NETWORKS = [
@@ -53,7 +53,7 @@ def acme() -> Iterator[str]:
 
 
 @pytest.fixture
-def runner_with_acme(tmp_path: Path, start_runner: StartRunner) -> RunnerProcess:
+def runner_with_acme(console: FakeConsole, tmp_path: Path) -> Iterator[RunnerProcess]:
     root = tmp_path / "tree"
     shutil.copytree(ROOT / "runner", root / "runner", ignore=shutil.ignore_patterns("__pycache__"))
     folder = root / "runner/clouds/acme"
@@ -62,7 +62,16 @@ def runner_with_acme(tmp_path: Path, start_runner: StartRunner) -> RunnerProcess
     registry = root / "runner/clouds/registry.py"
     before, names, after = registry.read_text().partition("NAMES = (\n")
     registry.write_text(f'{before}{names}    "acme",\n{after}')
-    return start_runner(tree=root, ACME_KEY=KEY)
+    environ = {"SLIPWAY_TERRAFORM": terraform_on_path(), "SLIPWAY_RUNNER_CREDENTIAL": CREDENTIAL}
+    runner = spawn_runner(
+        console_url=console.url,
+        data_dir=tmp_path / "data",
+        log=tmp_path / "runner.log",
+        environ={**environ, "ACME_KEY": KEY},
+        tree=root,
+    )
+    yield runner
+    runner.end()
 
 
 def identity(address: str, provider: str = "acme", **settings: Any) -> IdentityAccess:
@@ -104,8 +113,8 @@ def test_a_fetch_of_resources(acme: str, console: FakeConsole, runner_with_acme:
     assert (report.status, report.result) == (
         "SUCCESS", {"found": {"vpc": 1}, "failed": [], "failed_count": 0}
     )  # fmt: skip
-    (found,) = job.resources
-    assert (found.region, found.kind, found.resources) == ("north", "vpc", [{"id": "net-1", "name": "main"}])
+    (page,) = job.resources
+    assert (page.region, page.kind, page.resources) == ("north", "vpc", [{"id": "net-1", "name": "main"}])
 
 
 def test_terraform_gets_its_credentials_and_region(
@@ -117,7 +126,8 @@ def test_terraform_gets_its_credentials_and_region(
           provisioner "local-exec" {{ command = "{command}" }}
         }}
     """
-    changes = {"identity": identity(acme), "snapshot": {"files": {"main.tf": main}, "region": "north"}}
+    snapshot = {"files": {"main.tf": main}, "region": "north"}
+    changes: dict[str, Any] = {"identity": identity(acme), "snapshot": snapshot}
     plan = console.enqueue(JobType.PLAN, **changes)
     assert plan.wait_for_end().status == "SUCCESS", plan.messages
     deploy = console.enqueue(JobType.DEPLOY, **changes, plan=plan.uploaded)

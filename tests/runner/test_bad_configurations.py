@@ -64,10 +64,10 @@ def test_a_version_that_the_runner_does_not_have_is_explained(
 
 @pytest.fixture
 def workdir(tmp_path: Path) -> Iterator[Workdir]:
-    made = Workdir(tmp_path / uuid4().hex[:12])
-    made.make()
-    yield made
-    made.remove()
+    workdir = Workdir(tmp_path / uuid4().hex[:12])
+    workdir.make()
+    yield workdir
+    workdir.remove()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_job_sees_only_what_it_needs_of_the_runners_environment(
         {"main.tf": 'resource "terraform_data" "a" {\n  provisioner "local-exec" { command = "env" }\n}'},
     )
     assert job.wait_for_end().status == "SUCCESS"
-    seen = {message.split(": ")[-1].split("=")[0] for message in job.messages if "(local-exec): " in message}
-    assert not {name for name in seen if name.startswith("SLIPWAY_")} - {"SLIPWAY_ATTEMPT"}
-    assert "PYTHONWARNINGS" not in seen
-    assert {"PATH", "HOME", "TF_IN_AUTOMATION"} <= seen
+    names = {message.split(": ")[-1].split("=")[0] for message in job.messages if "(local-exec): " in message}
+    assert not {name for name in names if name.startswith("SLIPWAY_")} - {"SLIPWAY_ATTEMPT"}
+    assert "PYTHONWARNINGS" not in names
+    assert {"PATH", "HOME", "TF_IN_AUTOMATION"} <= names

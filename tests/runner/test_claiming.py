@@ -1,4 +1,4 @@
-"""How a runner gets its jobs, and when it stops asking."""
+"""A runner claims jobs, and stops when it is told to or refused."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_once_is_one_job_and_then_the_end(console: FakeConsole, start_runner: St
 
 
 def test_a_drain_ends_no_runner(console: FakeConsole, runner: RunnerProcess, tmp_path: Path) -> None:
-    """Whoever drained would find none when it ends: the console hands out nothing meanwhile, that is all."""
+    """A drain only means that the console hands out no jobs: afterwards the runner is needed again."""
     finish = tmp_path / "finish"
     waiting = sleeping(f"echo begun; until [ -e {finish} ]; do sleep 0.1; done")
     job = deploy_when_planned(console, waiting)

@@ -1,4 +1,4 @@
-"""What of cloud credentials concerns the runner alone: its own, missing libraries, renewals that fail."""
+"""Cloud credentials in the runner alone: its own, missing libraries, renewals that fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def looking(folder: Path) -> dict[str, str]:
 def test_ambient_credentials_reach_a_job_by_a_list_of_names(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    """Of the cloud that the identity names, and of nothing else that the runner has."""
+    """The list is that of the cloud which the identity names; nothing else of the runner's is passed."""
     files = looking(tmp_path)
     own = identity("ambient", provider_hint="aws")
     key_file = tmp_path / "keys"
@@ -56,11 +56,11 @@ def test_ambient_credentials_reach_a_job_by_a_list_of_names(
     assert plan.wait_for_end().status == "SUCCESS", plan.messages
     deploy = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded, identity=own)
     assert deploy.wait_for_end().status == "SUCCESS", deploy.messages
-    seen = (tmp_path / "seen").read_text()
-    assert "AWS_SECRET_ACCESS_KEY=the-runners-secret" in seen
-    assert "AWS_REGION=eu-west-1" in seen
-    assert "another-cloud" not in seen
-    assert "unrelated" not in seen
+    environ = (tmp_path / "seen").read_text()
+    assert "AWS_SECRET_ACCESS_KEY=the-runners-secret" in environ
+    assert "AWS_REGION=eu-west-1" in environ
+    assert "another-cloud" not in environ
+    assert "unrelated" not in environ
     assert "the-runners-secret" not in plan.text + deploy.text
     assert "aws_secret_access_key = ***" in deploy.text, "the file was printed"
     assert "a-secret-in-a-file" not in deploy.text
@@ -113,7 +113,7 @@ def test_a_job_without_an_identity_sees_nothing_of_the_runners_cloud(
 def test_a_library_that_is_missing_is_named_with_the_remedy(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    """As in an install of the runner alone."""
+    """An install of the runner alone has none of them."""
     (tmp_path / "boto3.py").write_text("raise ImportError('not installed')")
     start_runner(PYTHONPATH=str(tmp_path))
     role = identity("aws", role_arn="arn:aws:iam::123456789012:role/any")
@@ -147,7 +147,7 @@ def test_a_cloud_that_says_nothing_holds_up_neither_a_cancel_nor_sigterm(
 def test_a_cloud_that_falls_silent_holds_up_no_job_that_reads_it(
     type: JobType, reason: str, console: FakeConsole, start_runner: StartRunner
 ) -> None:
-    """Nor the end of the runner: what it has asked goes on waiting for minutes."""
+    """It holds up no end of the runner either, although its requests wait for minutes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         cloud = f"http://127.0.0.1:{silent.getsockname()[1]}"
         own = {"AWS_ACCESS_KEY_ID": "AKIAOWN", "AWS_SECRET_ACCESS_KEY": "own", "AWS_ENDPOINT_URL": cloud}
@@ -180,11 +180,13 @@ def test_an_identity_that_cannot_be_used(
 
 
 def test_an_account_that_is_asked_too_often_is_told_apart_from_one_that_refuses() -> None:
-    """After the SDK has given up; how it tries before that is in tests/runner/clouds."""
+    """This is after the SDK has given up; its retries are in tests/runner/clouds."""
     clients = AwsClients("eu-west-1")
     answer: Any = {"Error": {"Code": "RequestLimitExceeded", "Message": "Request limit exceeded."}}
-    said = clients.explain_denial(ClientError(answer, "DescribeSubnets"))
-    assert said.startswith("AWS is asked too often: Request limit exceeded (RequestLimitExceeded). Try again")
+    explanation = clients.explain_denial(ClientError(answer, "DescribeSubnets"))
+    assert explanation.startswith(
+        "AWS is throttling requests: Request limit exceeded (RequestLimitExceeded). Try again"
+    )
 
 
 def test_what_would_win_over_the_identity_gives_way_to_it() -> None:

@@ -15,20 +15,20 @@ from tests.waiting import wait_until
 EMPTY = {"main.tf": ""}
 
 
-def kept_credential(tmp_path: Path, *, days_old: int = 0) -> Path:
-    """As a runner that registered some time ago has it."""
+def write_old_credential(tmp_path: Path, *, days_old: int = 0) -> Path:
+    """Write the credential file of a runner that registered some time ago."""
     file = tmp_path / "data" / "credential"
     file.parent.mkdir()
     file.write_text(CREDENTIAL)
-    made_at = time.time() - days_old * 24 * 3600
-    os.utime(file, (made_at, made_at))
+    written_at = time.time() - days_old * 24 * 3600
+    os.utime(file, (written_at, written_at))
     return file
 
 
-def test_rotating_a_kept_credential_does_not_stop_the_runner(
+def test_rotating_a_write_old_credential_does_not_stop_the_runner(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    file = kept_credential(tmp_path)
+    file = write_old_credential(tmp_path)
     start_runner(SLIPWAY_RUNNER_CREDENTIAL="")
     wait_until(lambda: console.claim_keys, what="the first claim")
     answer = run_command("rotate", "--console", console.url, "--data-dir", str(file.parent))
@@ -43,7 +43,7 @@ def test_rotating_a_kept_credential_does_not_stop_the_runner(
 def test_an_old_credential_is_replaced_by_itself(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    file = kept_credential(tmp_path, days_old=31)
+    file = write_old_credential(tmp_path, days_old=31)
     runner = start_runner("--slots", "2", SLIPWAY_RUNNER_CREDENTIAL="")
     wait_until(lambda: "replaced by a new one" in runner.log, what="the replacement")
     assert file.read_text().strip() == "slr_rotated-1"

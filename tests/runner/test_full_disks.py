@@ -64,6 +64,6 @@ def test_a_state_that_neither_the_console_nor_the_disk_takes_is_uploaded_all_the
     console.refused_state_writes = 100
     fill(disk)
     assert job.wait_for_end().status == "FAILED"
-    kept = json.loads(console.errored_states[job.claim.job_id])
-    assert {resource["name"] for resource in kept["resources"]} == {"before", "slow", "after"}
+    state = json.loads(console.errored_states[job.claim.job_id])
+    assert {resource["name"] for resource in state["resources"]} == {"before", "slow", "after"}
     assert job.says("It is kept with this job")

@@ -15,7 +15,7 @@ from tests.runner.conftest import RunnerProcess, StartRunner
 from tests.runner.fake_console import FakeConsole
 from tests.waiting import wait_until
 
-#: What ends a runner that waits for work; below the 20 s that any other request waits for its answer.
+#: The time in which an idle runner ends; below the 20 s that any other request waits for its answer.
 STOP_SECONDS = 15
 
 
@@ -69,7 +69,7 @@ def test_a_console_that_does_not_know_the_word_is_no_trouble(
 def test_a_console_that_does_not_answer_is_not_waited_for(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
-    """It takes the word and says nothing for as long as the test lasts."""
+    """It accepts the request and does not answer for as long as the test lasts."""
     console.answers_goodbyes.clear()
     stop_when_waiting(console, runner, signal.SIGTERM)
     wait_until(lambda: console.goodbyes, what="the goodbye")

@@ -45,13 +45,13 @@ def deployed(console: FakeConsole, *, command: str = "true", **last_step: Any) -
 
 def phases(job: FakeJob) -> list[tuple[str, str]]:
     """The beginnings and ends of the last phases, with the events of resources between them."""
-    told = [(line.get("data") or {}) for line in job.lines]
-    shown = [
+    documents = [(line.get("data") or {}) for line in job.lines]
+    events = [
         (str(data.get("phase") or data.get("address")), str(data["event"]))
-        for data in told
+        for data in documents
         if data.get("kind") in ("phase", "resource") and data.get("event") not in ("planned", "progress")
     ]
-    return shown[shown.index(("apply", "start")) :]
+    return events[events.index(("apply", "start")) :]
 
 
 def test_it_begins_with_its_resource_and_ends_with_it(console: FakeConsole, runner: RunnerProcess) -> None:

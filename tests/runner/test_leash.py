@@ -1,4 +1,4 @@
-"""Whoever is killed around Terraform, it is told to end, once, and is gone before the lease is."""
+"""Terraform is interrupted once and ends before its lease, whichever processes around it are killed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_runner_and_a_watchdog_that_are_killed_together_leave_nothing_behind(
     begun(console)
     runner.kill_with(*runner.watchdogs())
     runner.wait_until_nothing_runs(seconds=40)
-    wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
+    wait_until(lambda: not runner.workdirs(), what="the removal of the working directory")
     assert_ended_in_good_order(console, runner)
 
 
@@ -153,7 +153,7 @@ process.capture(
 
 @pytest.mark.parametrize("is_interrupted", [True, False])
 def test_a_watchdog_that_the_leash_starts_interrupts_once(tmp_path: Path, is_interrupted: bool) -> None:
-    """Also if it was the runner, before it was killed, who had interrupted Terraform."""
+    """This holds also if the runner had interrupted Terraform before it was killed."""
     note = tmp_path / "note"
     command = [sys.executable, "-c", SMALL, str(tmp_path), COUNTING]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as small:

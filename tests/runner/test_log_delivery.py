@@ -1,4 +1,4 @@
-"""Not one line is lost or doubled, whatever happens between the runner and the console."""
+"""No line is lost or doubled, whatever happens between the runner and the console."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_full_log_does_not_stop_the_job(console: FakeConsole, runner: RunnerPr
 
 
 class Recorder:
-    """What a console accepts, without the network between."""
+    """Accepts batches like a console, without the network between."""
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []

@@ -1,4 +1,4 @@
-"""What of `terraform show -json` is shown, and how it is counted."""
+"""Masking and counting of `terraform show -json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between a runner and its console may answer in the console's place, and is not believed."""
+"""Answers of proxies between a runner and its console are recognised and not used."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_short_secret_is_masked_in_base64_without_its_padding(secret: str) -> 
 
 @pytest.mark.parametrize("width", [64, 76])
 def test_a_long_secret_is_masked_in_each_line_of_its_base64(width: int) -> None:
-    """As `echo $TOKEN | base64` prints it."""
+    """Encode it like `echo $TOKEN | base64`."""
     secret = "".join(f"{number:03}-" for number in range(50))
     encoded = base64.b64encode(secret.encode() + b"\n").decode()
     lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
@@ -175,17 +175,17 @@ class Sent:
         return LogAnswer(next_seq=first_seq + len(lines))
 
 
-def told(text: str, **more: Any) -> str:
+def message_line(text: str, **more: Any) -> str:
     return json.dumps({"@level": "info", "@message": text, **more}) + "\n"
 
 
 def printed_by(resource: str, text: str) -> str:
     hook = {"resource": {"addr": resource}, "provisioner": "local-exec", "output": text}
-    return told(f"{resource}: (local-exec): {text}", type="provision_progress", hook=hook)
+    return message_line(f"{resource}: (local-exec): {text}", type="provision_progress", hook=hook)
 
 
 @pytest.mark.parametrize(
-    ("pieces", "shown"),
+    ("pieces", "expected"),
     [
         (["it is correct-", "horse!"], [f"it is {MASK}", f"{MASK}!"]),
         (["it is corr", "ect-", "horse!"], [f"it is {MASK}", MASK, f"{MASK}!"]),
@@ -198,18 +198,18 @@ def printed_by(resource: str, text: str) -> str:
     ],
 )
 def test_a_secret_that_a_provisioner_prints_piece_by_piece_is_masked(
-    tmp_path: Path, pieces: list[str], shown: list[str]
+    tmp_path: Path, pieces: list[str], expected: list[str]
 ) -> None:
     """Terraform makes a line of what there is when a program pauses; another resource's may come between."""
     lines = [line for piece in pieces for line in (printed_by("one.a", piece), printed_by("one.b", "-"))]
     sent = Sent(tmp_path, "correct-horse", "pässwörter-ü").of("".join(lines))
     messages = [line["message"].removeprefix("one.a: (local-exec): ") for line in sent[::2]]
-    assert messages == shown
+    assert messages == expected
 
 
 def test_one_line_with_a_secret_among_many_is_masked_and_the_others_stay_as_they_are(tmp_path: Path) -> None:
-    lines = [told(f"line {number}") for number in range(400)]
-    lines[123] = told("the correct-horse line")
+    lines = [message_line(f"line {number}") for number in range(400)]
+    lines[123] = message_line("the correct-horse line")
     lines[124] = "plain correct-horse\n"
     text = "".join(lines)
     sent = Sent(tmp_path, "correct-horse").of(text[:5000], text[5000:9001], text[9001:])
@@ -229,7 +229,7 @@ def test_a_secret_is_found_behind_whatever_escapes_it_is_printed_with(tmp_path: 
 
 def test_a_secret_that_only_the_told_form_of_a_diagnostic_holds_is_masked(tmp_path: Path) -> None:
     diagnostic = {"severity": "error", "summary": "No", "detail": "it is correct  horse battery"}
-    (sent,) = Sent(tmp_path, "correct horse").of(told("No", type="diagnostic", diagnostic=diagnostic))
+    (sent,) = Sent(tmp_path, "correct horse").of(message_line("No", type="diagnostic", diagnostic=diagnostic))
     assert sent["message"] == f"Error: No: it is {MASK} battery"
 
 
@@ -247,7 +247,9 @@ def test_a_diagnostic_holds_a_secret_in_no_form_and_in_no_part(
         "range": {"filename": "main.tf", "start": {"line": 7}},
         "snippet": {"code": f"x = {printed}", "values": [{"traversal": "x", "statement": f"is {printed}"}]},
     }  # fmt: skip
-    (sent,) = Sent(tmp_path, "correct & horse").of(told("No", type="diagnostic", diagnostic=diagnostic))
+    (sent,) = Sent(tmp_path, "correct & horse").of(
+        message_line("No", type="diagnostic", diagnostic=diagnostic)
+    )
     assert printed.strip('"') not in json.dumps(sent)
     assert sent["message"].count(MASK) == 2
     assert MASK in sent["data"]["snippet"]["code"]
@@ -263,7 +265,7 @@ def test_terraform_composes_letters_and_the_secret_is_found_all_the_same() -> No
 def test_a_secret_in_data_that_is_nested_beyond_masking_goes_with_the_rest(
     tmp_path: Path, depth: int
 ) -> None:
-    """Where that is, each Python decides by itself: it is masked, cut, or kept as a line of text."""
+    """Each Python has its own limit: such a line is masked, cut, or kept as text."""
     outputs = '{"deep":{"value":' + "[" * depth + '"correct-horse"' + "]" * depth + "}}"
     line = f'{{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{outputs}}}\n'
     (sent,) = Sent(tmp_path, "correct-horse").of(line)

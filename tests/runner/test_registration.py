@@ -1,4 +1,4 @@
-"""How a runner comes by its credential, and what it says when it has none."""
+"""Registration of a runner, and its errors without a credential."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.waiting import wait_until
 def test_a_token_becomes_a_credential_that_only_its_owner_can_read(
     console: FakeConsole, start_runner: StartRunner
 ) -> None:
-    given = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
-    runner = start_runner("--name", "build-7", "--slots", "2", **given)
+    environ = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
+    runner = start_runner("--name", "build-7", "--slots", "2", **environ)
     wait_until(lambda: console.claim_keys, what="the first claim")
     credential = runner.data_dir / "credential"
     assert credential.read_text().strip() == CREDENTIAL
@@ -49,10 +49,10 @@ def test_a_token_becomes_a_credential_that_only_its_owner_can_read(
 def test_a_kept_credential_needs_no_token(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    kept = tmp_path / "kept"
-    kept.write_text(CREDENTIAL + "\n")
+    file = tmp_path / "kept"
+    file.write_text(CREDENTIAL + "\n")
     start_runner(
-        "--credential-file", str(kept), SLIPWAY_RUNNER_CREDENTIAL="", SLIPWAY_REGISTRATION_TOKEN="old"
+        "--credential-file", str(file), SLIPWAY_RUNNER_CREDENTIAL="", SLIPWAY_REGISTRATION_TOKEN="old"
     )
     wait_until(lambda: console.claim_keys, what="the first claim")
     assert not console.registrations
@@ -90,10 +90,10 @@ def test_a_credential_may_come_with_the_newline_of_its_file(
 def test_a_token_is_not_spent_on_a_credential_that_cannot_be_kept(
     console: FakeConsole, start_runner: StartRunner
 ) -> None:
-    given = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
-    runner = start_runner("--credential-file", "/proc/self/credential", **given)
+    environ = {"SLIPWAY_RUNNER_CREDENTIAL": "", "SLIPWAY_REGISTRATION_TOKEN": TOKEN}
+    runner = start_runner("--credential-file", "/proc/self/credential", **environ)
     assert runner.wait() == 2
-    assert "The credential cannot be kept in /proc/self/credential" in runner.log
+    assert "The credential cannot be stored in /proc/self/credential" in runner.log
     assert console.tokens == {TOKEN}
 
 
@@ -116,19 +116,19 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "told"),
+    ("limit", "error"),
     [
         ("nproc", "cannot be read: give a name and a number"),
         ("nproc=many", "cannot be read"),
         ("sleep=8", "cannot be read"),
-        ("core=1", "more than this runner itself may have, which is 0"),
+        ("core=1", "exceeds the limit of this runner itself, which is 0"),
     ],
 )
-def test_a_limit_that_cannot_be_set_is_refused(limit: str, told: str) -> None:
+def test_a_limit_that_cannot_be_set_is_refused(limit: str, error: str) -> None:
     answer = run_command("check", "--console", "https://localhost:1", SLIPWAY_RUNNER_LIMITS=limit)
     assert answer.returncode == 2
     assert f"--limit {limit} " in answer.stderr
-    assert told in answer.stderr
+    assert error in answer.stderr
 
 
 def test_check_says_what_is_right(console: FakeConsole, tmp_path: Path) -> None:

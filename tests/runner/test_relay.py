@@ -22,11 +22,11 @@ from tests.waiting import wait_until
 
 
 class StateServer(ThreadingHTTPServer):
-    """What the console is to the relay."""
+    """A console as the relay sees it."""
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.heard: list[tuple[str, str, bytes, str]] = []
+        self.requests: list[tuple[str, str, bytes, str]] = []
         self.status = 200
         self.instead: list[Foreign] = []
         self.broken_off: list[bytes] = []
@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.heard.append((self.command, self.path, body, self.headers.get("Authorization", "")))
+        self.server.requests.append((self.command, self.path, body, self.headers.get("Authorization", "")))
         if self.server.broken_off:
             self.wfile.write(self.server.broken_off.pop(0))
             return
@@ -74,7 +74,7 @@ def relay() -> Iterator[Relay]:
 
 @pytest.fixture
 def state(relay: Relay, port: int) -> str:
-    """Where the attempt `one` finds its state; its lock is beside it."""
+    """Return the address of the state of the attempt `one`; its lock is beside it."""
     address = f"http://127.0.0.1:{port}/api/state/1"
     state, lock = relay.open(
         "one",
@@ -125,7 +125,7 @@ def test_requests_and_answers_pass_unchanged(state: str, port: int) -> None:
     assert ask(lock_of(state), "DELETE", b"lock") == (200, b"")
     server.status = 423
     assert ask(lock_of(state), "POST", b"lock") == (423, b"{}")
-    assert server.heard == [
+    assert server.requests == [
         ("GET", "/api/state/1", b"", "Basic abc"),
         ("POST", "/api/state/1?ID=7", b"state", "Basic abc"),
         ("DELETE", "/api/state/1/lock", b"lock", "Basic abc"),
@@ -155,8 +155,8 @@ def test_a_page_of_a_proxy_is_neither_a_saved_state_nor_an_empty_one(
         server.instead.append(Foreign(200, b"Back soon", {"Content-Type": "text/plain"}))
     foreign = len(server.instead)
     assert ask(state, method, b"state")[0] == 200
-    assert len(server.heard) == foreign + 1
-    assert {(method, body) for method, _, body, _ in server.heard} == {(method, b"state")}
+    assert len(server.requests) == foreign + 1
+    assert {(method, body) for method, _, body, _ in server.requests} == {(method, b"state")}
     server.shutdown()
     server.server_close()
 
@@ -166,7 +166,7 @@ def test_a_proxy_that_takes_no_large_state_is_not_asked_again(state: str, port: 
     server = StateServer(port)
     server.instead = [TOO_LARGE]
     assert ask(state, "POST", b"state")[0] == 413
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
     server.shutdown()
     server.server_close()
 
@@ -181,11 +181,11 @@ BROKEN_OFF = {
 
 @pytest.mark.parametrize("begun", BROKEN_OFF.values(), ids=BROKEN_OFF)
 def test_an_answer_that_breaks_off_is_asked_for_again(state: str, port: int, begun: bytes) -> None:
-    """As when the console is killed while it answers."""
+    """This is what a console does that is killed while it answers."""
     server = StateServer(port)
     server.broken_off = [begun]
     assert ask(state) == (200, b"{}")
-    assert len(server.heard) == 2
+    assert len(server.requests) == 2
     server.shutdown()
     server.server_close()
 
@@ -240,10 +240,10 @@ def test_signals_do_not_end_the_relay_and_rest_does(relay: Relay, state: str) ->
     wait_until(lambda: _ignores(pid, signal.SIGHUP), what="the relay's start")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid or 0, number)
-    relay.rest()
+    relay.stop_when_idle()
     assert relay.pid == pid, "it has an attempt to serve"
     relay.forget("one")
-    relay.rest()
+    relay.stop_when_idle()
     assert relay.pid is None
 
 

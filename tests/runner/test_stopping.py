@@ -1,4 +1,4 @@
-"""Whoever wants a job to stop, Terraform ends in good order, in time, and the report says why."""
+"""Terraform ends in good order and in time for every reason to stop, and the report names it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_killed_runner_leaves_no_terraform_and_no_secret_behind(
     assert runner.terraform_processes()
     runner.signal(signal.SIGKILL)
     wait_until(lambda: not runner.terraform_processes(), seconds=40, what="the end of Terraform")
-    wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
+    wait_until(lambda: not runner.workdirs(), what="the removal of the working directory")
     assert_ended_in_good_order(console, runner)
 
 

@@ -132,18 +132,22 @@ def program(folder: Path, name: str, output: str) -> Path:
 
 
 def test_the_terraform_that_was_chosen_comes_first(tmp_path: Path) -> None:
-    chosen = program(tmp_path, "mine", "OpenTofu v1.9.1")
+    path = program(tmp_path, "mine", "OpenTofu v1.9.1")
     program(tmp_path, "terraform", "Terraform v1.5.0")
-    found = find_terraform({"SLIPWAY_TERRAFORM": str(chosen), "PATH": str(tmp_path)})
-    assert (found.origin, found.flavour, found.label) == ("SLIPWAY_TERRAFORM", "opentofu", "1.9.1 (OpenTofu)")
+    terraform = find_terraform({"SLIPWAY_TERRAFORM": str(path), "PATH": str(tmp_path)})
+    assert (terraform.origin, terraform.flavour, terraform.label) == (
+        "SLIPWAY_TERRAFORM",
+        "opentofu",
+        "1.9.1 (OpenTofu)",
+    )
 
 
 def test_on_the_path_terraform_comes_before_tofu(tmp_path: Path) -> None:
     program(tmp_path, "tofu", "OpenTofu v1.9.1")
     assert find_terraform({"PATH": str(tmp_path)}).flavour == "opentofu"
     program(tmp_path, "terraform", "Terraform v1.5.0")
-    found = find_terraform({"PATH": str(tmp_path)})
-    assert (found.version, found.origin, found.has_json_init) == ("1.5.0", "PATH", False)
+    terraform = find_terraform({"PATH": str(tmp_path)})
+    assert (terraform.version, terraform.origin, terraform.has_json_init) == ("1.5.0", "PATH", False)
 
 
 @pytest.mark.parametrize("output", ["Some other program v1.2.3", ""])

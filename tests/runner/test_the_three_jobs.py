@@ -133,17 +133,17 @@ def test_secrets_leave_the_runner_in_no_form(console: FakeConsole, runner: Runne
     deploy = console.enqueue(JobType.DEPLOY, files, plan=plan.uploaded, **options)  # type: ignore[arg-type]
     assert deploy.wait_for_end().status == "SUCCESS", deploy.messages
     assert plan.uploaded is not None
-    assert plan.uploaded.shown["variables"]["secret"]["value"] == "(sensitive)"
+    assert plan.uploaded.document["variables"]["secret"]["value"] == "(sensitive)"
     assert deploy.says("it is ***")
-    told = deploy.text + plan.text + str(plan.uploaded.shown) + runner.log
+    reported = deploy.text + plan.text + str(plan.uploaded.document) + runner.log
     for secret in ("hunter2", "5up3r", "state-password", "dG9rLTV1cDNyL", "slr_"):
-        assert secret not in told
+        assert secret not in reported
 
 
 def test_secrets_are_in_no_command_line_and_in_no_environment_but_terraforms(
     console: FakeConsole, runner: RunnerProcess
 ) -> None:
-    """Looked at while Terraform, its shell, the watchdog and the relay are all at work."""
+    """Read them while Terraform, its shell, the watchdog and the relay are all at work."""
     environment = {"A_TOKEN": "tok-5up3r-s3cret"}
     files = FILES | {"slow.tf": sleeping()["main.tf"]}
     options = {"variables": VARIABLES, "sensitive": ["secret"], "environment": environment}
@@ -171,9 +171,9 @@ def test_a_job_has_its_own_process_group_private_files_and_limits_and_no_core_du
     )
     job = deploy_when_planned(console, sleeping(command))
     assert job.wait_for_end().status == "SUCCESS"
-    told = next(message for message in job.messages if "(local-exec): umask" in message)
-    assert "umask 0077, mode 700, core 0, files 4321, group" in told
-    assert int(told.split()[-1]) != os.getpgid(runner.process.pid)
+    message = next(message for message in job.messages if "(local-exec): umask" in message)
+    assert "umask 0077, mode 700, core 0, files 4321, group" in message
+    assert int(message.split()[-1]) != os.getpgid(runner.process.pid)
 
 
 def test_a_job_cannot_read_the_environment_that_its_runner_was_started_with(
@@ -184,10 +184,10 @@ def test_a_job_cannot_read_the_environment_that_its_runner_was_started_with(
     look = f"cat /proc/self/environ && echo own; cat /proc/{runner.process.pid}/environ || echo no other"
     job = deploy_when_planned(console, sleeping(look))
     assert job.wait_for_end().status == "SUCCESS"
-    told = [message for message in job.messages if "(local-exec):" in message]
-    assert told[-1].endswith(": no other")
-    assert any(message.endswith("own") for message in told[1:-1])
-    assert CREDENTIAL not in "".join(told)
+    printed = [message for message in job.messages if "(local-exec):" in message]
+    assert printed[-1].endswith(": no other")
+    assert any(message.endswith("own") for message in printed[1:-1])
+    assert CREDENTIAL not in "".join(printed)
 
 
 def test_an_init_that_fails_for_a_moment_is_tried_again(
@@ -211,7 +211,7 @@ def test_an_init_that_fails_for_a_moment_is_tried_again(
 def test_opentofu_works_the_same_and_is_called_by_its_name(
     console: FakeConsole, start_runner: StartRunner, tmp_path: Path
 ) -> None:
-    """There is none to be had here: a `tofu` on the PATH that says it is one, and does Terraform's work."""
+    """This machine has none: a program named `tofu` runs Terraform."""
     tofu = tmp_path / "bin" / "tofu"
     tofu.parent.mkdir()
     tofu.write_text(f"""#!/bin/sh
@@ -287,7 +287,7 @@ def test_a_configuration_that_changed_since_the_plan_is_refused(
 @pytest.mark.parametrize(
     ("part", "value", "why"),
     [
-        ("terraform_version", "1.0.0", "it was made with Terraform 1.0.0, and this runner has"),
+        ("terraform_version", "1.0.0", "Terraform 1.0.0 made it, and this runner has"),
         ("provider_lock_sha256", "f" * 64, "the provider lock is not the one that was reviewed"),
     ],
 )

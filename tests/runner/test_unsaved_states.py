@@ -49,10 +49,10 @@ def test_a_state_that_the_console_does_not_take_waits_on_the_runner_until_it_doe
     console.refused_state_writes, console.refuses_errored_states = 100, True
     job = deploy_when_planned(console, FILES)
     assert job.wait_for_end().status == "FAILED"
-    (kept,) = (runner.data_dir / "rescued").iterdir()
-    assert kept.stat().st_mode & 0o777 == 0o600
-    assert json.loads(kept.read_text())["resources"][0]["name"] == "made"
-    assert job.says(str(kept))
+    (file,) = (runner.data_dir / "rescued").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["resources"][0]["name"] == "made"
+    assert job.says(str(file))
     assert job.says("terraform state push")
 
     console.refuses_errored_states = False
@@ -60,13 +60,13 @@ def test_a_state_that_the_console_does_not_take_waits_on_the_runner_until_it_doe
     runner.wait()
     start_runner()
     wait_until(lambda: job.claim.job_id in console.errored_states, what="the upload of the kept state")
-    wait_until(lambda: not kept.exists(), what="the removal of the file")
+    wait_until(lambda: not file.exists(), what="the removal of the file")
 
 
 def test_the_state_of_a_terraform_that_was_killed_while_it_saved_is_uploaded(
     console: FakeConsole, start_runner: StartRunner
 ) -> None:
-    """It has written no `errored.tfstate` by then: it still waits for an answer."""
+    """Terraform has written no `errored.tfstate` by then, and still waits for an answer."""
     start_runner(SLIPWAY_RUNNER_STOP_GRACE="1")
     job = deploy_when_planned(console, sleeping("echo begun; sleep 1"))
     job.wait_for("(local-exec): begun")
@@ -77,8 +77,8 @@ def test_the_state_of_a_terraform_that_was_killed_while_it_saved_is_uploaded(
     console.refused_state_writes = 100
     console.answer_again()
     assert job.wait_for_end().status == "CANCELLED"
-    kept = json.loads(console.errored_states[job.claim.job_id])
-    assert {resource["name"] for resource in kept["resources"]} == {"before", "slow", "after"}
+    state = json.loads(console.errored_states[job.claim.job_id])
+    assert {resource["name"] for resource in state["resources"]} == {"before", "slow", "after"}
 
 
 def test_a_state_that_no_step_cared_for_is_kept_and_uploaded(
@@ -107,7 +107,7 @@ def test_a_state_that_a_killed_attempt_left_is_found_in_whatever_folder_it_worke
     data.prepare()
     workdir = data.workdir(uuid4().hex)
     workdir.make()
-    workdir.note(job_id="the-job", claim_id="the-claim")
+    workdir.record_attempt(job_id="the-job", claim_id="the-claim")
     for place in (folder, "configuration/.terraform/modules/theirs"):
         (workdir.path / place).mkdir(parents=True, exist_ok=True)
         (workdir.path / place / "errored.tfstate").write_text(place)

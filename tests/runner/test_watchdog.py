@@ -17,7 +17,7 @@ from tests.process_table import has_ended
 from tests.waiting import wait_until
 
 MARKER = "the-attempt"
-#: Notes every SIGINT, and keeps starting short-lived processes of its group, as provisioners do.
+#: Records every SIGINT, and keeps starting short-lived processes of its group, as provisioners do.
 COUNTING = """
 import pathlib, signal, subprocess, sys
 note = pathlib.Path(sys.argv[1])
@@ -54,7 +54,7 @@ def watch(watchdog: Watchdog, *, interrupt_in: float, kill_in: float) -> None:
     )
 
 
-def ended(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
+def has_ended_of(process: subprocess.Popen[bytes]) -> Callable[[], bool]:
     return lambda: process.poll() is not None
 
 
@@ -64,7 +64,7 @@ def test_a_group_is_interrupted_once_and_killed_in_the_end(
     watch(watchdog, interrupt_in=0, kill_in=60)
     wait_until(interrupts, what="the interrupt")
     watch(watchdog, interrupt_in=0, kill_in=1)
-    wait_until(ended(working), what="the kill")
+    wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 1
 
 
@@ -73,8 +73,8 @@ def test_what_the_runner_has_interrupted_is_not_interrupted_again(
 ) -> None:
     """The lease runs out while Terraform, interrupted by the runner, still finishes a resource."""
     watch(watchdog, interrupt_in=1.5, kill_in=2.5)
-    watchdog.is_interrupted(MARKER)
-    wait_until(ended(working), what="the kill")
+    watchdog.record_interrupt(MARKER)
+    wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 0
 
 
@@ -83,22 +83,22 @@ def test_a_renewal_does_not_make_it_forget(
 ) -> None:
     """A cancelled attempt is interrupted and goes on renewing its lease; then its runner is killed."""
     watch(watchdog, interrupt_in=60, kill_in=120)
-    watchdog.is_interrupted(MARKER)
+    watchdog.record_interrupt(MARKER)
     watch(watchdog, interrupt_in=0.2, kill_in=1.2)
-    wait_until(ended(working), what="the kill")
+    wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 0
 
 
 def test_a_watchdog_that_follows_a_killed_one_knows_everything_from_its_start(
     watchdog: Watchdog, working: subprocess.Popen[bytes], interrupts: Callable[[], int]
 ) -> None:
-    """Whose runner may die before it can tell anything: what was interrupted is killed, and no more."""
+    """Its runner may die before it sends more: an interrupted process is killed, not interrupted again."""
     watch(watchdog, interrupt_in=0, kill_in=60)
     wait_until(interrupts, what="the interrupt")
-    watchdog.is_interrupted(MARKER)
+    watchdog.record_interrupt(MARKER)
     kill(watchdog)
     watch(watchdog, interrupt_in=0, kill_in=1)
-    wait_until(ended(working), what="the kill")
+    wait_until(has_ended_of(working), what="the kill")
     assert interrupts() == 1
 
 

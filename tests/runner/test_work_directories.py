@@ -1,4 +1,4 @@
-"""What an attempt keeps on the disk is gone afterwards, whoever has to clear it up."""
+"""The files of an attempt are removed afterwards, by the runner or by the watchdog."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def test_all_of_a_killed_attempt_is_known_from_the_start_and_removed_at_the_next
     data = DataDirectory(reachable_tmp_path / ("long-" * depth + "data"))
     data.prepare()
     workdir = data.workdir(uuid4().hex)
-    told_to_the_watchdog = workdir.directories
+    watched = workdir.directories
     workdir.make()
-    assert len(told_to_the_watchdog) == places
-    for directory in (*told_to_the_watchdog, workdir.temporary):
+    assert len(watched) == places
+    for directory in (*watched, workdir.temporary):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     data.sweep(grace_seconds=0)
-    assert not any(directory.exists() for directory in (*told_to_the_watchdog, workdir.temporary))
+    assert not any(directory.exists() for directory in (*watched, workdir.temporary))

@@ -34,7 +34,7 @@ def install_provider(folder: Path) -> Path:
 
 
 def _launcher(home: Path) -> str:
-    """Its own HOME: the package keeps a certificate there, and making one takes longer than a plan."""
+    """Give it a HOME of its own: the package keeps a certificate there, which takes long to make."""
     return (
         f"#!{sys.executable} -I\n"
         "import os, sys\n"

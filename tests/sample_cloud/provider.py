@@ -75,9 +75,9 @@ class Server(Resource):
         )
 
     def create(self, ctx: CreateContext, planned: State) -> State | None:
-        wanted = {key: planned[key] for key in ("name", "size", "password")}
+        attributes = {key: planned[key] for key in ("name", "size", "password")}
         try:
-            return _as_state(self._api.ask("POST", body=wanted))
+            return _as_state(self._api.ask("POST", body=attributes))
         except urllib.error.HTTPError as error:
             ctx.diagnostics.add_error(
                 f"The cloud refused server {planned['name']}", f"It answered {error.code}. Try again later."
@@ -88,8 +88,8 @@ class Server(Resource):
         return _as_state(self._api.ask("GET", f"/{current['id']}"))
 
     def update(self, ctx: UpdateContext, current: State, planned: State) -> State | None:
-        wanted = {key: planned[key] for key in ("size", "password")}
-        return _as_state(self._api.ask("PUT", f"/{current['id']}", wanted))
+        attributes = {key: planned[key] for key in ("size", "password")}
+        return _as_state(self._api.ask("PUT", f"/{current['id']}", attributes))
 
     def delete(self, ctx: DeleteContext, current: State) -> None:
         self._api.ask("DELETE", f"/{current['id']}")

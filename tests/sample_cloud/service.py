@@ -22,7 +22,7 @@ class Entry:
 
 @dataclass
 class Cloud:
-    """What there is, what was ever done, and how the cloud is to behave.
+    """The servers that exist, a journal of all actions, and settings for the cloud's behaviour.
 
     A server exists from the moment its creation is asked for; `latency` is how long the answer takes. So a
     provider that is killed while it waits has made something that no state knows.
@@ -84,29 +84,29 @@ class Cloud:
         with self._lock:
             return next(server for server in self.servers.values() if server["name"] == name)
 
-    # What the handler calls.
+    # The handler calls these.
 
-    def create(self, wanted: dict[str, Any]) -> dict[str, Any] | None:
-        name = str(wanted["name"])
+    def create(self, attributes: dict[str, Any]) -> dict[str, Any] | None:
+        name = str(attributes["name"])
         with self._lock:
             if self.failures.get(name, 0):
                 self.failures[name] -= 1
                 return None
-            made = {**wanted, "id": f"srv-{len(self.journal) + 1}"}
-            self.servers[made["id"]] = made
+            server = {**attributes, "id": f"srv-{len(self.journal) + 1}"}
+            self.servers[server["id"]] = server
             self.journal.append(Entry("create", name))
         self._closing.wait(self.latency.get(name, 0.0))
-        return made
+        return server
 
     def read(self, identity: str) -> dict[str, Any] | None:
         with self._lock:
             return self.servers.get(identity)
 
-    def update(self, identity: str, wanted: dict[str, Any]) -> dict[str, Any] | None:
+    def update(self, identity: str, attributes: dict[str, Any]) -> dict[str, Any] | None:
         with self._lock:
             server = self.servers.get(identity)
             if server is not None:
-                server.update(wanted)
+                server.update(attributes)
                 self.journal.append(Entry("update", str(server["name"])))
             return server
 
@@ -130,8 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        made = self.server.cloud.create(self._body())
-        self._answer(made, otherwise=503)
+        server = self.server.cloud.create(self._body())
+        self._answer(server, otherwise=503)
 
     def do_GET(self) -> None:
         self._answer(self.server.cloud.read(self._identity()), otherwise=404)

@@ -156,7 +156,7 @@ def test_the_runner_signs_in_and_says_when_that_fails(private: Repository) -> No
     commit = private.commit({"main.tf": "# one\n"})
     for token in (TOKEN, f"somebody:{TOKEN}"):
         assert fetch_files(url=private.url, commit=commit, token=token)["main.tf"] == "# one\n"
-    for refused, words in ((None, "asks for a sign-in"), ("old", "does not take the Spec's token")):
+    for refused, words in ((None, "asks for a sign-in"), ("old", "no longer accepts the Spec's token")):
         with pytest.raises(StepFailed, match=words) as failed:
             fetch_files(url=private.url, commit=commit, token=refused)
         assert failed.value.fatal

@@ -1,4 +1,4 @@
-"""The job page's socket: replay and tail of the log as one stream, and nudges when the job changes."""
+"""The job page's socket: the log from the reader's cursor on, and a message when the job changes."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from console.inputs import whole_number
 from console.jobs.access import job_to_view_by_id
-from console.jobs.facts import board
+from console.jobs.job_header import job_headers
 from console.jobs.log.ring import ring
 from console.jobs.log.selectors import Chunk
 from console.live import topics
@@ -17,7 +17,7 @@ from console.live.consumers import POLL_SECONDS, RECHECK_SECONDS, LiveConsumer
 from console.live.listener import listener
 from console.live.threads import in_thread
 
-#: What may be under way to a reader before it acknowledges; the server's send never waits by itself.
+#: How much may be sent to a reader before it acknowledges; the server's `send` itself never waits.
 WINDOW_BYTES = 1024 * 1024
 
 
@@ -39,12 +39,12 @@ class JobConsumer(LiveConsumer):
 
     async def stream(self) -> None:
         self.cursor = self._first_cursor()
-        seen: tuple[Any, ...] = ()
+        version: tuple[Any, ...] = ()
         loop = asyncio.get_running_loop()
         checked_at = self._woken_at = loop.time()
         async with listener().subscribe([topics.job(self.job_id)]) as subscription:
             while True:
-                seen = await self._catch_up(seen)
+                version = await self._catch_up(version)
                 await subscription.wait(seconds=POLL_SECONDS)
                 self._woken_at = subscription.woken_at
                 if loop.time() - checked_at > RECHECK_SECONDS:
@@ -52,25 +52,25 @@ class JobConsumer(LiveConsumer):
                     checked_at = loop.time()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        match _decoded(text_data):
+        match _decode(text_data):
             case {"type": "ack", "seq": int(seq)}:
                 self._acknowledge(seq)
             case {"type": "ping"}:
                 await self.send(text_data='{"type":"pong"}')
 
-    async def _catch_up(self, seen: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send what is new: the log first, so that a status never comes before the lines that led to it."""
-        facts = await board.read(self.job_id, woken_at=self._woken_at)
-        await self._send_log(as_of=facts.known_at)
-        if facts.header != seen:
-            await self._send({"type": "job", "status": facts.status})
-        if facts.lease is not None and facts.lease != self._lease:
-            self._lease = heartbeat_at, expires_at = facts.lease
+    async def _catch_up(self, version: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Send the news: the log first, so that a status never comes before the lines that led to it."""
+        header = await job_headers.read(self.job_id, woken_at=self._woken_at)
+        await self._send_log(as_of=header.read_at)
+        if header.version != version:
+            await self._send({"type": "job", "status": header.status})
+        if header.lease is not None and header.lease != self._lease:
+            self._lease = heartbeat_at, expires_at = header.lease
             await self._send({"type": "lease", "heartbeat_at": heartbeat_at, "expires_at": expires_at})
-        if not self._is_current or facts.header != seen:
+        if not self._is_current or header.version != version:
             self._is_current = True
             await self._send({"type": "current", "last_seq": self.cursor})
-        return facts.header
+        return header.version
 
     async def _send_log(self, *, as_of: float) -> None:
         while chunks := await ring.read(self.job_id, after=self.cursor, woken_at=max(self._woken_at, as_of)):
@@ -102,7 +102,7 @@ class JobConsumer(LiveConsumer):
         await self.send(text_data=json.dumps(frame, separators=(",", ":")))
 
 
-def _decoded(text: str | None) -> Any:
+def _decode(text: str | None) -> Any:
     try:
         return json.loads(text or "null")
     except ValueError:

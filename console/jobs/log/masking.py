@@ -1,4 +1,4 @@
-"""A second look for secrets, as log lines come in: anyone may write a runner, and a runner may miss one."""
+"""A second search for secrets in incoming log lines: anyone may write a runner, and a runner may miss one."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from console.json_walk import texts, with_leaves
 from runner.protocol import MASK, Claim
 from specs.variables import Revealed, reveal
 
-#: Shorter ones would ruin the log and hide nothing.
+#: Masking shorter ones would make the log unreadable and hide nothing.
 MIN_SECRET_CHARS = 4
 #: Claims whose secrets this process remembers. A claim ends, is lost, or was answered by another process.
 MOST_REMEMBERED = 1_000
@@ -22,9 +22,9 @@ _remembered: dict[UUID, Secrets] = {}
 
 
 def remember_secrets(claim: Claim) -> None:
-    """While the claim is answered its secrets are open anyway, so the log need not open them again."""
-    values = [*_named(claim.variables, claim.sensitive_variables)]
-    values += _named(claim.environment, claim.sensitive_variables)
+    """Remember the secrets of a claim that is being answered: they are unsealed for that anyway."""
+    values = [*_values_of(claim.variables, claim.sensitive_variables)]
+    values += _values_of(claim.environment, claim.sensitive_variables)
     _remember(UUID(claim.claim_id), values)
 
 
@@ -33,21 +33,21 @@ def forget_secrets(claim_id: UUID) -> None:
 
 
 def secrets_of(held: Held) -> Secrets:
-    """What must not stand in the log of this claim; None when there is nothing."""
+    """Return the pattern of this claim's secrets; None when it has none."""
     if held.claim_id not in _remembered:
-        found = (
+        row = (
             Job.objects.filter(pk=held.job_id, claim__claim_id=held.claim_id)
             .values_list("config_snapshot", "organization_id")
             .first()
         )
-        if found is None:
+        if row is None:
             return None
-        _remember(held.claim_id, _sensitive(reveal(found[0], organization_id=found[1])))
+        _remember(held.claim_id, _sensitive(reveal(row[0], organization_id=row[1])))
     return _remembered.get(held.claim_id)
 
 
-def masked(value: Any, secrets: re.Pattern[str]) -> Any:
-    """The same with every secret covered, in texts at any depth. Keys are the protocol's own words."""
+def mask_value(value: Any, secrets: re.Pattern[str]) -> Any:
+    """Mask every secret in texts at any depth. Keys are the protocol's own, and stay."""
     return with_leaves(value, lambda leaf: secrets.sub(MASK, leaf) if isinstance(leaf, str) else leaf)
 
 
@@ -61,15 +61,15 @@ def _remember(claim_id: UUID, values: Iterable[Any]) -> None:
 
 def _sensitive(revealed: Revealed) -> list[Any]:
     return [
-        *_named(revealed.variables, revealed.sensitive),
-        *_named(revealed.environment, revealed.sensitive),
+        *_values_of(revealed.variables, revealed.sensitive),
+        *_values_of(revealed.environment, revealed.sensitive),
     ]
 
 
-def _named(values: dict[str, Any], names: Iterable[str]) -> Iterator[Any]:
+def _values_of(values: dict[str, Any], names: Iterable[str]) -> Iterator[Any]:
     return (values[name] for name in names if name in values)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """A log has lines, so each line of a secret is a secret."""
+    """Return the lines of a text: the log is in lines, so each line of a secret is a secret."""
     return (line.strip() for line in [text, *text.splitlines()] if len(line.strip()) >= MIN_SECRET_CHARS)

@@ -28,9 +28,9 @@ ATTACH = "ALTER TABLE jobs_logchunk ATTACH PARTITION {name} FOR VALUES FROM ('{w
 
 
 def keep_partitions() -> None:
-    """Make the partitions of the next weeks, and drop those past their time."""
+    """Create the partitions of the next weeks, and drop those past their retention."""
     this_week = week_of(datetime.now(UTC).date())
-    wanted = {
+    coming = {
         partition(this_week + WEEK * offset): this_week + WEEK * offset for offset in range(WEEKS_AHEAD + 1)
     }
     kept_from = partition(
@@ -39,15 +39,15 @@ def keep_partitions() -> None:
     with connection.cursor() as cursor:
         cursor.execute(EXISTING)
         existing = {name for (name,) in cursor.fetchall()}
-        for name in wanted.keys() - existing:
-            _add(cursor, wanted[name])
+        for name in coming.keys() - existing:
+            _add_partition(cursor, coming[name])
         for name in existing:
             if name < kept_from and name.startswith("jobs_logchunk_2"):
                 cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-def _add(cursor: Any, week: date) -> None:
-    """Make a week's partition, and move into it what the default one has taken while there was none."""
+def _add_partition(cursor: Any, week: date) -> None:
+    """Create a week's partition, and move its rows into it from the default partition."""
     name = partition(week)
     with transaction.atomic():
         cursor.execute("LOCK TABLE jobs_logchunk_default IN ACCESS EXCLUSIVE MODE")

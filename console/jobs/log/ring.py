@@ -11,7 +11,7 @@ from console.jobs.log.selectors import Chunk, log_chunks
 from console.live.threads import in_thread
 
 MAX_BYTES = 64 * 1024 * 1024
-#: A viewer further back than the ring reads the database by itself, this many batches at a time.
+#: A reader further back than the ring reads the database directly, this many batches at a time.
 READ_CHUNKS = 10
 
 
@@ -23,8 +23,8 @@ class _Tail:
         self.chunks: list[Chunk] = []
         self.bytes = 0
         self.reading = asyncio.Lock()
-        #: When the last look at the database that found the end began.
-        self.looked_at = 0.0
+        #: When the last read that reached the end of the log began.
+        self.read_began_at = 0.0
 
     def append(self, chunks: list[Chunk]) -> int:
         size = sum(len(line) for chunk in chunks for line in chunk.lines)
@@ -34,8 +34,8 @@ class _Tail:
         return size
 
     def after(self, seq: int) -> list[Chunk]:
-        found = [chunk.after(seq) for chunk in self.chunks if chunk.next_seq > seq + 1]
-        return found[:READ_CHUNKS]
+        chunks = [chunk.after(seq) for chunk in self.chunks if chunk.next_seq > seq + 1]
+        return chunks[:READ_CHUNKS]
 
 
 class LogRing:
@@ -44,7 +44,7 @@ class LogRing:
         self._bytes = 0
 
     async def read(self, job_id: UUID, *, after: int, woken_at: float) -> list[Chunk]:
-        """Stretches after line `after`; empty when somebody has found nothing new since `woken_at`."""
+        """Return chunks after line `after`; none when a read since `woken_at` has found nothing new."""
         tail = self._tails.get(job_id)
         if tail is None or after + 1 < tail.first_seq:
             chunks = await in_thread(log_chunks, job_id, after=after, limit=READ_CHUNKS)
@@ -54,7 +54,7 @@ class LogRing:
         if after + 1 < tail.next_seq:
             return tail.after(after)
         async with tail.reading:
-            if after + 1 >= tail.next_seq and tail.looked_at < woken_at:
+            if after + 1 >= tail.next_seq and tail.read_began_at < woken_at:
                 await self._extend(job_id, tail)
         return tail.after(after)
 
@@ -64,14 +64,14 @@ class LogRing:
             self._bytes -= tail.bytes
 
     def _begin(self, job_id: UUID, chunks: list[Chunk], after: int) -> None:
-        """The reader has reached the end of the log: from here on, the ring follows it."""
+        """Follow the log from its end, which a reader has reached."""
         self._tails[job_id] = _Tail(chunks[-1].next_seq - 1 if chunks else after)
 
     async def _extend(self, job_id: UUID, tail: _Tail) -> None:
-        begun = asyncio.get_running_loop().time()
+        began_at = asyncio.get_running_loop().time()
         chunks = await in_thread(log_chunks, job_id, after=tail.next_seq - 1, limit=READ_CHUNKS)
         if len(chunks) < READ_CHUNKS:
-            tail.looked_at = begun
+            tail.read_began_at = began_at
         if chunks:
             self._bytes += tail.append(chunks)
             self._tails.move_to_end(job_id)

@@ -26,7 +26,7 @@ ALL_LEVELS = sum(LEVEL_BITS.values())
 ESCAPE = "\\u001b"
 
 
-#: A terminal's escape sequences: colours, links, and what moves the cursor.
+#: A terminal's escape sequences: colours, links, moves of the cursor.
 TERMINAL = re.compile(r"\x1b(?:\[[0-9;:]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
@@ -43,44 +43,44 @@ class Chunk:
 
     @cached_property
     def frame(self) -> str:
-        """As a socket sends it; written once for all who are sent the same."""
+        """The message that a socket sends, written once for all readers."""
         return f'{{"type":"log","first_seq":{self.first_seq},"lines":[{",".join(self.lines)}]}}'
 
     def after(self, seq: int) -> "Chunk":
-        """The part of it that follows line `seq`."""
+        """Return the lines after line `seq`."""
         skip = max(0, seq + 1 - self.first_seq)
         return self if skip == 0 else Chunk(self.first_seq + skip, self.lines[skip:])
 
 
 def log_chunks(job_id: UUID, *, after: int = 0, limit: int = 20, level_mask: int = ALL_LEVELS) -> list[Chunk]:
-    """Up to `limit` stored batches with lines after `after`, in order, skipping those without the levels."""
+    """Return up to `limit` stored batches with lines after `after` and with these levels, in order."""
     chunks = LogChunk.objects.filter(job_id=job_id)
     # The batch that holds the next line may begin before it.
     begins = chunks.filter(first_seq__lte=after + 1).aggregate(first_seq=Max("first_seq"))["first_seq"] or 0
     if level_mask != ALL_LEVELS:
         chunks = chunks.alias(levels=F("level_mask").bitand(level_mask)).filter(levels__gt=0)
     rows = chunks.filter(first_seq__gte=begins).order_by("first_seq").values_list("first_seq", "lines")
-    found = [Chunk(first_seq, lines.split("\n")).after(after) for first_seq, lines in rows[: limit + 1]]
-    return [chunk for chunk in found if chunk.lines][:limit]
+    read = [Chunk(first_seq, lines.split("\n")).after(after) for first_seq, lines in rows[: limit + 1]]
+    return [chunk for chunk in read if chunk.lines][:limit]
 
 
 def log_lines(
     job: Job, *, after: int = 0, limit: int = 500, level: str | None = None
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Numbered lines after `after`, of this level or worse."""
-    wanted = {name for name, bit in LEVEL_BITS.items() if level is None or bit >= LEVEL_BITS[level]}
-    mask = sum(LEVEL_BITS[name] for name in wanted)
-    found: list[tuple[int, dict[str, Any]]] = []
-    while len(found) < limit and (chunks := log_chunks(job.pk, after=after, level_mask=mask)):
+    """Return numbered lines after `after`, of this level or a more severe one."""
+    levels = {name for name, bit in LEVEL_BITS.items() if level is None or bit >= LEVEL_BITS[level]}
+    mask = sum(LEVEL_BITS[name] for name in levels)
+    matches: list[tuple[int, dict[str, Any]]] = []
+    while len(matches) < limit and (chunks := log_chunks(job.pk, after=after, level_mask=mask)):
         for chunk in chunks:
             lines = ((chunk.first_seq + index, orjson.loads(line)) for index, line in enumerate(chunk.lines))
-            found += [(seq, line) for seq, line in lines if line["level"] in wanted]
+            matches += [(seq, line) for seq, line in lines if line["level"] in levels]
         after = chunks[-1].next_seq - 1
-    return found[:limit]
+    return matches[:limit]
 
 
 def log_text(job: Job) -> Iterator[str]:
-    """The whole log as plain text, a stretch at a time."""
+    """Yield the whole log as plain text, a chunk at a time."""
     after = 0
     while chunks := log_chunks(job.pk, after=after):
         for chunk in chunks:
@@ -89,20 +89,20 @@ def log_text(job: Job) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search in a log found: the numbers of the lines, and how many there are if not all are told."""
+class LogMatches:
+    """The numbers of the lines that a search found, and how many there are beyond the limit."""
 
     seqs: list[int]
     total: int
 
 
-def search_log(job: Job, text: str, *, limit: int = 5_000) -> Found:
-    """The lines whose visible text contains `text`, upper or lower case; over the whole log.
+def search_log(job: Job, text: str, *, limit: int = 5_000) -> LogMatches:
+    """Find the lines whose visible text contains `text`, ignoring case, over the whole log.
 
     In Python, which folds the case of a whole batch several times faster than PostgreSQL does.
     """
-    wanted = text.casefold()
-    stored = orjson.dumps(wanted).decode()[1:-1]
+    needle = text.casefold()
+    stored = orjson.dumps(needle).decode()[1:-1]
     seqs: list[int] = []
     total = 0
     rows = LogChunk.objects.filter(job_id=job.pk).order_by("first_seq").values_list("first_seq", "lines")
@@ -110,20 +110,20 @@ def search_log(job: Job, text: str, *, limit: int = 5_000) -> Found:
         if not _may_have(lines, stored):
             continue
         for index, line in enumerate(lines.split("\n")):
-            if _may_have(line, stored) and wanted in visible_text(orjson.loads(line)["message"]).casefold():
+            if _may_have(line, stored) and needle in visible_text(orjson.loads(line)["message"]).casefold():
                 total += 1
                 if len(seqs) < limit:
                     seqs.append(first_seq + index)
-    return Found(seqs, total)
+    return LogMatches(seqs, total)
 
 
 def _may_have(text: str, stored: str) -> bool:
-    """What is stored is JSON, with the words of its keys; and a colour may stand within a word."""
+    """Rule out most stored JSON cheaply. Its keys may match too, and a colour may split a word."""
     return stored in text.casefold() or ESCAPE in text
 
 
 def log_events(job: Job, *, before: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines up to `before` that say more than their text: phases, resources, diagnostics."""
+    """Yield the lines up to `before` that carry more than text: phases, resources, diagnostics."""
     rows = LogChunk.objects.filter(job_id=job.pk, first_seq__lte=before).order_by("first_seq")
     for first_seq, lines in rows.values_list("first_seq", "lines").iterator(chunk_size=50):
         for index, line in enumerate(lines.split("\n")):
@@ -133,22 +133,22 @@ def log_events(job: Job, *, before: int) -> Iterator[tuple[int, dict[str, Any]]]
 
 
 def visible_text(message: str) -> str:
-    """The line as it reads, without what a terminal would obey. The same as `plain` in ansi.js."""
+    """Return the line without a terminal's escape sequences. The same as `plain` in ansi.js."""
     return TERMINAL.sub("", message) if "\x1b" in message else message
 
 
 def last_log_seq(job: Job) -> int:
-    """The number of the log's last line; 0 when it has none."""
+    """Return the number of the log's last line; 0 when it has none."""
     live = JobClaim.objects.filter(job=job).values_list("log_next_seq", flat=True).first()
     return (live or Job.objects.values_list("log_next_seq", flat=True).get(pk=job.pk)) - 1
 
 
 def log_completeness(job: Job, attempts: list[Attempt] | None = None) -> str:
-    """«complete», or which lines are missing, as the last attempt reported; empty while it runs."""
+    """Return "complete", or which lines are missing, as the last attempt reported; empty while it runs."""
     if not job.is_final:
         return ""
-    made = attempts_of(job) if attempts is None else attempts
-    attempt = made[-1] if made else None
+    attempts = attempts_of(job) if attempts is None else attempts
+    attempt = attempts[-1] if attempts else None
     if attempt is None:
         return "complete"
     if attempt.reported_log_next_seq is None:

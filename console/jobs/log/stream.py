@@ -1,4 +1,4 @@
-"""A job's log as an endless read: what is there, then what comes, until the job is final."""
+"""A job's log as one stream: the stored lines, then the new ones, until the job is final."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -14,11 +14,11 @@ from console.jobs.models import Job
 from console.live import topics
 from console.live.consumers import POLL_SECONDS
 from console.live.listener import listener
-from console.live.threads import in_thread
+from console.live.threads import in_thread, stream_texts
 
 
 async def stream_log(job_id: UUID, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
-    """Numbered lines as they come; the last frame is the final status."""
+    """Yield numbered lines as they come; the last frame is the final status."""
     async with listener().subscribe([topics.job(job_id)]) as subscription:
         while True:
             # The status is read before the lines: when it is final, no line can follow the ones read next.
@@ -36,13 +36,8 @@ async def stream_log(job_id: UUID, *, after: int = 0) -> AsyncIterator[dict[str,
 
 
 def plain_text(texts: Iterator[str]) -> StreamingHttpResponse:
-    """A long text as an answer, a stretch at a time: an ordinary iterator would be read whole first."""
-
-    async def one_by_one() -> AsyncIterator[str]:
-        while (text := await in_thread(next, texts, None)) is not None:
-            yield text
-
-    return StreamingHttpResponse(one_by_one(), content_type="text/plain; charset=utf-8")
+    """Answer with a long text, a part at a time."""
+    return StreamingHttpResponse(stream_texts(texts), content_type="text/plain; charset=utf-8")
 
 
 def _status(job_id: UUID) -> str:

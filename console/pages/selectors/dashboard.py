@@ -118,7 +118,7 @@ def running_jobs(organization: Organization) -> list[Running]:
     )
     heavy = ("job__config_snapshot", "job__result", "job__plan__summary", "job__plan__output_changes")
     held = list(claims.defer(*heavy).order_by("job_id")[:SHOWN])
-    done = resources_done(claim.job_id for claim in held if claim.job.type != "PLAN")
+    done = resources_done(claim.job_id for claim in held if claim.job.kind.changes_infrastructure)
     return [
         Running(
             claim.job,

@@ -9,7 +9,7 @@ from django.shortcuts import render, resolve_url
 from console.accounts.models import User
 from console.identities.job_credentials import lifetime_warning
 from console.inputs import whole_number
-from console.jobs.purpose import is_refresh_only, revision_looked_at
+from console.jobs.intent import is_refresh_only, speculative_revision
 from console.jobs.selectors import active_job_of
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.plans import access, services
@@ -78,7 +78,7 @@ def _standing(plan: Plan, reader: User) -> dict[str, Any]:
         "approvals": approval_standing(plan),
         "guard": guard_reasons(plan),
         "refusal": services.refusal_of(plan, applied_by=reader),
-        "revision_looked_at": revision_looked_at(plan.job.config_snapshot),
+        "revision_looked_at": speculative_revision(plan.job.config_snapshot),
         "refresh_only": is_refresh_only(plan.job.config_snapshot),
         "cost": cost_of(plan),
         "active": active_job_of(plan.spec),

@@ -12,22 +12,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.accounts.rights import Right
-from runner.protocol import MASK, JobType
+from runner.protocol import MASK
 
 register = template.Library()
-
-#: What people call a type; the API and programs use its code.
-TYPE_NAMES = {
-    JobType.PLAN: "Plan",
-    JobType.DEPLOY: "Apply",
-    JobType.DESTROY: "Destroy",
-    JobType.CONNECTION_TEST: "Connection test",
-    JobType.FETCH_RESOURCES: "Resource scan",
-    JobType.DRIFT_CHECK: "Drift check",
-    JobType.DEPLOY_WORKER: "Runner deployment",
-    JobType.UPDATE_WORKER: "Runner update",
-    JobType.DESTROY_WORKER: "Runner removal",
-}
 
 #: No history in the browser's storage, nothing evaluated, no inline style; refusals are shown, not swallowed.
 HTMX_CONFIG = {
@@ -172,11 +159,6 @@ def review_action(context: Context, plan: Any, approvals: Any, staleness: Any) -
     if approvals.missing:
         return "Review and approve" if context["request"].user in approvals.may_approve else "View plan"
     return "Review and apply" if context["shell"].may[Right.APPLY] else "View plan"
-
-
-@register.filter
-def type_name(type: str) -> str:
-    return TYPE_NAMES[JobType(type)]
 
 
 @register.simple_tag

@@ -34,7 +34,7 @@ class AmbientCredentials:
 
     @functools.cached_property
     def clients(self) -> CloudClients | None:
-        """The runner itself in the cloud that the identity names; None where it names none."""
+        """Clients that act as the runner in the cloud that the identity names; None where it names none."""
         return self._cloud.connect_ambient(self._request) if self._cloud else None
 
     def _environ(self) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def shorten(role: AwsClients) -> ShortSession | None:
 
 
 def check_external_id(role: AwsClients) -> Iterator[Check]:
-    """A role that opens without the external id opens to everybody who is trusted with the same source."""
+    """Check that the role needs the external id: others may be trusted with the same source."""
     if not isinstance(role, AwsRole) or role.uses_token:
         return
     code, title = "external_id", "The role insists on the external id"

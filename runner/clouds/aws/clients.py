@@ -1,4 +1,4 @@
-"""boto3 clients that act as somebody, and words for what AWS refuses them."""
+"""boto3 clients that act as an identity or as the machine, and explanations of AWS's refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RETRIES = {"mode": "adaptive", "total_max_attempts": 8}
 
 
 class AwsClients(CloudClients):
-    """Clients that act as somebody, and words for what AWS refuses them."""
+    """Access to AWS as a role, or as the runner itself."""
 
     role_arn = "the runner's own role"
 
@@ -24,12 +24,12 @@ class AwsClients(CloudClients):
 
     @property
     def session(self) -> Any:
-        """A boto3 session that acts as the runner itself."""
+        """Return a boto3 session that acts as the runner itself."""
         return self._own
 
     def client(self, service: str, region: str, **options: Any) -> Any:
-        """Patient when throttled."""
-        return self.session.client(service, region_name=region, config=self._patient(**options))
+        """Return a client that is patient when throttled."""
+        return self.session.client(service, region_name=region, config=self._client_config(**options))
 
     def principal(self) -> dict[str, str]:
         answer = self.client("sts", self.region).get_caller_identity()
@@ -38,7 +38,7 @@ class AwsClients(CloudClients):
     def explain(self, error: Exception) -> str:
         code, message = error_code(error), message_of(error)
         if code in _THROTTLED:
-            return f"AWS is asked too often: {message} ({code}). Try again later, or look into fewer regions."
+            return f"AWS is throttling requests: {message} ({code}). Try again later, or list fewer regions."
         if code in REMEDIES:
             return REMEDIES[code].format(role=self.role_arn, message=message)
         return f"AWS answered: {message or type(error).__name__} ({code or type(error).__name__})."
@@ -49,7 +49,7 @@ class AwsClients(CloudClients):
             return f"AWS answered: {message_of(error)}. Allow it in the policies of {self.role_arn}."
         return self.explain(error)
 
-    def _patient(self, **options: Any) -> Any:
+    def _client_config(self, **options: Any) -> Any:
         return self._config(retries=_RETRIES, connect_timeout=10, read_timeout=30, **options)
 
 
@@ -75,7 +75,7 @@ def message_of(error: Exception) -> str:
 _CLOCK = "Check the clocks of the console and of the runner, then try again."
 _COMPARE = "Compare the trust policy with the one on the identity's page"
 
-#: By AWS's own codes, and by the names of what boto3 raises.
+#: By AWS's own codes, and by the names of boto3's errors.
 REMEDIES = {
     "AccessDenied": (
         "AWS refused {role}: {message}. " + _COMPARE + ": who may assume it, the external id, the audience "
@@ -85,9 +85,9 @@ REMEDIES = {
         "AWS did not accept the console's token for {role}: {message}. Check that the account has an OIDC "
         "provider for this console's address and audience, that AWS can reach the console, and the clocks."
     ),
-    "ExpiredTokenException": "AWS takes the console's token for {role} to be expired: {message}. " + _CLOCK,
-    "ExpiredToken": "AWS takes the credentials for {role} to be expired: {message}. " + _CLOCK,
-    "RequestTimeTooSkewed": "AWS finds the runner's clock to be wrong: {message}. " + _CLOCK,
+    "ExpiredTokenException": "AWS considers the console's token for {role} expired: {message}. " + _CLOCK,
+    "ExpiredToken": "AWS considers the credentials for {role} expired: {message}. " + _CLOCK,
+    "RequestTimeTooSkewed": "AWS considers the runner's clock wrong: {message}. " + _CLOCK,
     "SignatureDoesNotMatch": "AWS did not accept the runner's signature: {message}. " + _CLOCK,
     "IDPRejectedClaim": "AWS does not allow the token's claims for {role}: {message}. " + _COMPARE + ".",
     "IDPCommunicationError": (
@@ -115,11 +115,11 @@ REMEDIES = {
         "STS is off in the identity's region: {message}. Turn the region on, or choose another."
     ),
 }
-#: How the services say that they are asked too often, after all the tries that the SDK makes by itself.
+#: The codes of throttling, after all the tries that the SDK makes by itself.
 _THROTTLED = (
     "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException", "SlowDown",
 )  # fmt: skip
-#: Of these, those that may be over by the next try.
+#: The refusals that may be over by the next try.
 PASSING = ("IDPCommunicationError",)
-#: How the services say that a role may not do something.
+#: The codes of actions that a role has no right to.
 _DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")

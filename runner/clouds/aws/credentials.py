@@ -1,9 +1,9 @@
-"""AWS: a role, assumed by the console's token or from the runner's own role, for as long as a job takes.
+"""A role, assumed by the console's token or from the runner's own role, for as long as a job takes.
 
-Terraform gets nothing that runs out for good. By default it is told where the token file is and assumes the
-role itself, again and again. Where that cannot say what is wanted (an external id, a session policy, another
-session length), the runner assumes the role and keeps a file of keys fresh, which the SDKs read again through
-`credential_process` when the keys they have run out.
+Terraform's credentials never expire for good. By default it gets the path of the token file and assumes the
+role itself, again and again. Where that does not suffice (an external id, a session policy, another session
+length), the runner assumes the role and keeps a file of keys fresh, which the SDKs read again through
+`credential_process` when their keys expire.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from runner.outcome import StepFailed
 WEB_IDENTITY = "web_identity"
 ASSUME_ROLE = "assume_role"
 
-#: What STS gives when nothing is asked for, so that the SDKs can be left to themselves.
+#: The length of a session that asks STS for none: the SDKs can then assume the role themselves.
 DEFAULT_SECONDS = 3600
 
 SESSION = "The AWS session"
 
-#: Of the runner's environment: where the endpoints are, and how patient the SDKs are.
+#: Names in the runner's environment: the endpoints, and the retries of the SDKs.
 _PASSED = (
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_*", "AWS_CA_BUNDLE", "AWS_STS_REGIONAL_ENDPOINTS",
     "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_MAX_ATTEMPTS", "AWS_RETRY_MODE",
 )  # fmt: skip
-#: Each of these would win over a role, or lead to another one.
+#: Each of these would take precedence over a role, or lead to another one.
 _OUTRANKED = (
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN",
     "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
@@ -44,7 +44,7 @@ _OUTRANKED = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """What STS gave."""
+    """Temporary keys of a role, from STS."""
 
     access_key_id: str
     secret_access_key: str
@@ -57,7 +57,7 @@ class Keys:
         return (self.expires_at - datetime.now(UTC)).total_seconds()
 
     def for_process(self) -> str:
-        """The answer of a `credential_process`."""
+        """Return them as the answer of a `credential_process`."""
         return json.dumps(
             {
                 "Version": 1,
@@ -70,7 +70,7 @@ class Keys:
 
 
 class AwsRole(AwsClients):
-    """One role, as one attempt uses it."""
+    """One role, in use by one attempt."""
 
     def __init__(self, request: CredentialRequest) -> None:
         settings = request.settings
@@ -96,16 +96,16 @@ class AwsRole(AwsClients):
         try:
             keys = self.assume()
         except Exception as error:
-            raise self._refused(error) from error
-        if self._needs_a_file:
-            return self._credentials_by_file(keys)
-        return self._credentials_by_token(keys)
+            raise self._describe_refusal(error) from error
+        if self._needs_keys_file:
+            return self._with_keys_file(keys)
+        return self._with_token_file(keys)
 
     def close(self) -> None:
-        """Nothing is left to undo: files go with the attempt's directory, sessions run out."""
+        """Do nothing: files are removed with the attempt's directory, sessions expire."""
 
     def assume(self, *, external_id: bool = True, seconds: int | None = None) -> Keys:
-        """Ask STS once; raises what boto3 raises."""
+        """Ask STS once, and let boto3's errors pass."""
         request: dict[str, Any] = {
             "RoleArn": self.role_arn,
             "RoleSessionName": self._session_name,
@@ -124,11 +124,11 @@ class AwsRole(AwsClients):
 
     @property
     def session(self) -> Any:
-        """A boto3 session that acts as the role, and renews itself."""
+        """Return a boto3 session that acts as the role, and renews itself."""
         if self._assumed is None:
             credentials = load("botocore.credentials")
             session = load("botocore.session").get_session()
-            # boto3 has no other door for credentials that renew themselves. The times are far
+            # boto3 has no other way in for credentials that renew themselves. The times are far
             # below the shortest session that AWS has (900 s), so that a session is used for most of its life.
             session._credentials = credentials.RefreshableCredentials.create_from_metadata(
                 metadata=self._metadata(),
@@ -141,14 +141,14 @@ class AwsRole(AwsClients):
         return self._assumed
 
     @property
-    def _needs_a_file(self) -> bool:
-        """Whether more is asked for than the SDKs can be told by environment."""
+    def _needs_keys_file(self) -> bool:
+        """Return whether the identity needs more than the SDKs take from the environment."""
         return bool(
             not self.uses_token or self._session_policies() or self.session_seconds != DEFAULT_SECONDS
         )
 
     def _session_policies(self) -> dict[str, Any]:
-        """They can only take away from what the role may do."""
+        """Return the policies of a session that only reads; they can only restrict the role."""
         settings = self._request.settings
         if not self._request.only_reads:
             return {}
@@ -156,7 +156,7 @@ class AwsRole(AwsClients):
         policy = str(settings.get("plan_policy") or "")
         return ({"PolicyArns": arns} if arns else {}) | ({"Policy": policy} if policy else {})
 
-    def _credentials_by_token(self, keys: Keys) -> TerraformCredentials:
+    def _with_token_file(self, keys: Keys) -> TerraformCredentials:
         assert self._token is not None
         return self._terraform_credentials(
             keys,
@@ -165,7 +165,7 @@ class AwsRole(AwsClients):
             AWS_ROLE_SESSION_NAME=self._session_name,
         )
 
-    def _credentials_by_file(self, keys: Keys) -> TerraformCredentials:
+    def _with_keys_file(self, keys: Keys) -> TerraformCredentials:
         config = self._request.directory / "aws-config"
         reading = shlex.join([shutil.which("cat") or "/bin/cat", str(self._keys_file)])
         write_private(config, f"[default]\nregion = {self.region}\ncredential_process = {reading}\n")
@@ -181,7 +181,7 @@ class AwsRole(AwsClients):
             outranked=_OUTRANKED,
             passed=_PASSED,
             expires_at=keys.expires_at,
-            renewed_by=SESSION if self._needs_a_file else TOKEN,
+            renewed_by=SESSION if self._needs_keys_file else TOKEN,
             principal=keys.arn,
         )
 
@@ -196,16 +196,16 @@ class AwsRole(AwsClients):
 
     def _sts(self, *, signed: bool) -> Any:
         unsigned = {} if signed else {"signature_version": load("botocore").UNSIGNED}
-        return self._own.client("sts", region_name=self.region, config=self._patient(**unsigned))
+        return self._own.client("sts", region_name=self.region, config=self._client_config(**unsigned))
 
     def _keys(self, answer: dict[str, Any]) -> Keys:
-        given = answer["Credentials"]
-        self._request.hide(given["SecretAccessKey"], given["SessionToken"], given["AccessKeyId"])
+        keys = answer["Credentials"]
+        self._request.hide(keys["SecretAccessKey"], keys["SessionToken"], keys["AccessKeyId"])
         return Keys(
-            access_key_id=given["AccessKeyId"],
-            secret_access_key=given["SecretAccessKey"],
-            session_token=given["SessionToken"],
-            expires_at=given["Expiration"],
+            access_key_id=keys["AccessKeyId"],
+            secret_access_key=keys["SecretAccessKey"],
+            session_token=keys["SessionToken"],
+            expires_at=keys["Expiration"],
             arn=answer.get("AssumedRoleUser", {}).get("Arn", self.role_arn),
         )
 
@@ -218,13 +218,13 @@ class AwsRole(AwsClients):
             "expiry_time": keys.expires_at.isoformat(),
         }
 
-    def _refused(self, error: Exception) -> StepFailed:
-        # Nothing about the role changes between two tries; a network or a throttle does.
+    def _describe_refusal(self, error: Exception) -> StepFailed:
+        # The role does not change between two tries; a network or a throttle does.
         fatal = error_code(error) in REMEDIES and error_code(error) not in PASSING
         return StepFailed("credentials_refused", self.explain(error), fatal=fatal)
 
 
-def _session_name(wanted: str, job_number: int) -> str:
-    """What AWS takes: 2 to 64 of these characters."""
-    name = re.sub(r"[^\w+=,.@-]", "-", wanted or f"slipway-job-{job_number}", flags=re.ASCII)
+def _session_name(setting: str, job_number: int) -> str:
+    """Return a name that AWS accepts: 2 to 64 of these characters."""
+    name = re.sub(r"[^\w+=,.@-]", "-", setting or f"slipway-job-{job_number}", flags=re.ASCII)
     return name[:64] if len(name) > 1 else f"slipway-{name}"

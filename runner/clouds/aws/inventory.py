@@ -1,4 +1,4 @@
-"""What AWS has to offer to the forms of Specs."""
+"""The resources of an AWS account that the forms of Specs offer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from runner.clouds.aws.clients import AwsClients, error_code
 from runner.clouds.contract import Resource
 
-#: The most that EC2 gives at once.
+#: The largest page of EC2.
 _EC2_PAGE = 1000
-#: How AWS says that a region is off for an account: by its own code, or by not knowing the key there.
+#: The codes of a region that is off for an account: one of its own, or that the key is unknown there.
 _OFF = ("OptInRequired", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException")
 
 
@@ -21,13 +21,13 @@ class AwsInventory:
 
     def __init__(self, aws: AwsClients, regions: list[str]) -> None:
         self._aws = aws
-        self._wanted = regions
+        self._chosen_regions = regions
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], Any] = {}
 
     def regions(self) -> list[str]:
-        if self._wanted:
-            return self._wanted
+        if self._chosen_regions:
+            return self._chosen_regions
         answer = self._client("ec2", self._aws.region).describe_regions()
         return sorted(region["RegionName"] for region in answer["Regions"])
 
@@ -36,20 +36,20 @@ class AwsInventory:
         return pages
 
     def is_off(self, error: Exception, region: str) -> bool:
-        # Where the role was assumed its keys are known: there, such an answer means something else.
+        # The region that issued the keys knows them: there, such an answer means something else.
         return region != self._aws.region and error_code(error) in _OFF
 
     def explain(self, error: Exception) -> str:
         return self._aws.explain_denial(error)
 
     def _client(self, service: str, region: str) -> Any:
-        """Clients may be shared between threads, but are made by one at a time."""
+        """Return a client: threads may share one, but only one at a time may make it."""
         with self._lock:
             if (service, region) not in self._clients:
                 self._clients[service, region] = self._aws.client(service, region)
             return self._clients[service, region]
 
-    def _paged(self, service: str, region: str, call: str, size: int | None = None) -> Iterator[Any]:
+    def _pages_of(self, service: str, region: str, call: str, size: int | None = None) -> Iterator[Any]:
         paginator = self._client(service, region).get_paginator(call)
         return iter(paginator.paginate(PaginationConfig={"PageSize": size} if size else {}))
 
@@ -65,7 +65,7 @@ class AwsInventory:
         ]
 
     def _vpc(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("ec2", region, "describe_vpcs", _EC2_PAGE):
+        for page in self._pages_of("ec2", region, "describe_vpcs", _EC2_PAGE):
             yield [
                 {
                     "id": vpc["VpcId"],
@@ -77,7 +77,7 @@ class AwsInventory:
             ]
 
     def _subnet(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("ec2", region, "describe_subnets", _EC2_PAGE):
+        for page in self._pages_of("ec2", region, "describe_subnets", _EC2_PAGE):
             yield [
                 {
                     "id": subnet["SubnetId"],
@@ -102,13 +102,13 @@ class AwsInventory:
         ]
 
     def _cluster(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("eks", region, "list_clusters"):
+        for page in self._pages_of("eks", region, "list_clusters"):
             yield [{"id": name, "name": name, "type": "eks"} for name in page["clusters"]]
-        for page in self._paged("ecs", region, "list_clusters"):
+        for page in self._pages_of("ecs", region, "list_clusters"):
             yield [{"id": arn, "name": arn.rpartition("/")[2], "type": "ecs"} for arn in page["clusterArns"]]
 
     def _certificate(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("acm", region, "list_certificates"):
+        for page in self._pages_of("acm", region, "list_certificates"):
             yield [
                 {
                     "id": certificate["CertificateArn"],
@@ -119,7 +119,7 @@ class AwsInventory:
             ]
 
     def _hosted_zone(self, region: str) -> Iterator[list[Resource]]:
-        for page in self._paged("route53", self._aws.region, "list_hosted_zones"):
+        for page in self._pages_of("route53", self._aws.region, "list_hosted_zones"):
             yield [
                 {
                     "id": zone["Id"].rpartition("/")[2],
@@ -131,6 +131,6 @@ class AwsInventory:
 
 
 def _name(resource: dict[str, Any], id_field: str) -> str:
-    """Its Name tag, as the AWS console shows it."""
+    """Return the Name tag, as the AWS console shows it."""
     tags = {tag["Key"]: tag["Value"] for tag in resource.get("Tags") or ()}
     return str(tags.get("Name") or resource[id_field])

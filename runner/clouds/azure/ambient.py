@@ -14,7 +14,7 @@ from runner.clouds.azure.clients import AzureClients, error_text
 from runner.clouds.contract import AmbientSources, CredentialRequest, CredentialsMissing
 from runner.clouds.secret_files import whole_text
 
-#: The machine's own identity is one hop away: it answers at once or is not there.
+#: The machine's own identity is one hop away: it answers at once or does not exist.
 _PATIENCE = {"connection_timeout": 2, "retry_total": 1, "retry_status": 1, "retry_connect": 0}
 
 SOURCES = AmbientSources(
@@ -29,23 +29,22 @@ SOURCES = AmbientSources(
 
 
 class AmbientAzure(AzureClients):
-    """Whoever the runner's machine is to Azure."""
+    """Access to Azure as the runner's machine."""
 
     def __init__(self, request: CredentialRequest) -> None:
         super().__init__(request)
-        self.tenant_id = self._said("TENANT_ID")
-        self.client_id = self._said("CLIENT_ID")
-        self.subscription_id = self._said("SUBSCRIPTION_ID")
-        self._source, self._credential = self._chosen()
+        self.tenant_id = self._variable("TENANT_ID")
+        self.client_id = self._variable("CLIENT_ID")
+        self.subscription_id = self._variable("SUBSCRIPTION_ID")
+        self._source, self._credential = self._find_source()
 
     def identify(self) -> dict[str, str]:
-        """Obtains a token, and says whose it is."""
+        """Obtain a token, and describe its owner."""
         claims = _claims(self.bearer(self.management))
         self.client_id = self.client_id or str(claims.get("appid") or claims.get("oid") or "")
         if not self.subscription_id:
             raise CredentialsMissing(
-                "The runner does not say which subscription it works in. Set ARM_SUBSCRIPTION_ID where the "
-                "runner is."
+                "The runner's environment names no subscription. Set ARM_SUBSCRIPTION_ID where the runner is."
             )
         return {"account": self.subscription_id, "application": self.client_id, "from": self._source}
 
@@ -60,30 +59,30 @@ class AmbientAzure(AzureClients):
             "the runner is, and check its clock."
         )
 
-    def _chosen(self) -> tuple[str, Any]:
-        """What it is called, and azure-identity's credential for it."""
+    def _find_source(self) -> tuple[str, Any]:
+        """Return the source, and azure-identity's credential for it."""
         identity, application = self._identity, (self.tenant_id, self.client_id)
         if all(application):
-            if secret := self._said("CLIENT_SECRET"):
+            if secret := self._variable("CLIENT_SECRET"):
                 self._request.hide(secret)
-                made = identity.ClientSecretCredential(*application, secret, **self._authority)
-                return "client secret", made
-            if certificate := self._said("CLIENT_CERTIFICATE_PATH"):
-                password = self._said("CLIENT_CERTIFICATE_PASSWORD") or None
-                made = identity.CertificateCredential(
+                credential = identity.ClientSecretCredential(*application, secret, **self._authority)
+                return "client secret", credential
+            if certificate := self._variable("CLIENT_CERTIFICATE_PATH"):
+                password = self._variable("CLIENT_CERTIFICATE_PASSWORD") or None
+                credential = identity.CertificateCredential(
                     *application, certificate, password=password, **self._authority
                 )
-                return "client certificate", made
+                return "client certificate", credential
             if file := self._token_file():
-                made = identity.ClientAssertionCredential(
+                credential = identity.ClientAssertionCredential(
                     *application, lambda: _assertion(file), **self._authority
                 )
-                return f"federated token ({file})", made
+                return f"federated token ({file})", credential
         return "managed identity", identity.ManagedIdentityCredential(
             client_id=self.client_id or None, **_PATIENCE
         )
 
-    def _said(self, name: str) -> str:
+    def _variable(self, name: str) -> str:
         environ = self._request.environ
         return environ.get(f"ARM_{name}") or environ.get(f"AZURE_{name}") or ""
 
@@ -93,7 +92,7 @@ class AmbientAzure(AzureClients):
 
 
 def _assertion(file: str) -> str:
-    """Read anew each time: whoever keeps it fresh writes it there."""
+    """Read the token anew each time: another program keeps it fresh."""
     try:
         return Path(file).read_text().strip()
     except OSError as error:
@@ -104,10 +103,10 @@ def _assertion(file: str) -> str:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """What an access token says of its owner. For people only, so nothing rests on it."""
+    """Read the claims of an access token: only for people to see, since no signature is verified."""
     try:
         payload = token.split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (IndexError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return claims if isinstance(claims, dict) else {}

@@ -1,4 +1,4 @@
-"""Access tokens of Azure's that act as somebody, and words for what Azure refuses."""
+"""Access tokens for Azure's APIs, and explanations of Azure's refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MANAGEMENT = {
 
 
 class AzureClients(CloudClients):
-    """Access tokens that act as somebody, and words for what Azure refuses."""
+    """Access to Azure as an application, or as the runner's machine."""
 
     tenant_id = ""
     client_id = ""
@@ -31,7 +31,7 @@ class AzureClients(CloudClients):
 
     @property
     def management(self) -> str:
-        """Azure's API for everything but data; a sovereign cloud has its own."""
+        """Return the address of Azure Resource Manager; a sovereign cloud has its own."""
         return _MANAGEMENT.get(self._request.environ.get("ARM_ENVIRONMENT", "public"), _MANAGEMENT["public"])
 
     @property
@@ -39,11 +39,11 @@ class AzureClients(CloudClients):
         return f"application {self.client_id}" if self.client_id else "the runner's own identity"
 
     def bearer(self, resource: str) -> str:
-        """An access token for an API; raises what azure-identity raises."""
-        given = self._credential.get_token(f"{resource}/.default")
-        self._request.hide(given.token)
-        self.expires_at = datetime.fromtimestamp(given.expires_on, UTC)
-        return str(given.token)
+        """Return an access token for an API, and let azure-identity's errors pass."""
+        token = self._credential.get_token(f"{resource}/.default")
+        self._request.hide(token.token)
+        self.expires_at = datetime.fromtimestamp(token.expires_on, UTC)
+        return str(token.token)
 
     def principal(self) -> dict[str, str]:
         return {
@@ -60,7 +60,7 @@ class AzureClients(CloudClients):
 
     @property
     def _authority(self) -> dict[str, Any]:
-        """An authority of one's own is unknown to Microsoft's directory of authorities."""
+        """Return options for another authority, which Microsoft's directory of them does not have."""
         own = self._request.environ.get("AZURE_AUTHORITY_HOST")
         return {"authority": own, "disable_instance_discovery": True} if own else {}
 
@@ -71,11 +71,11 @@ def load(module: str) -> Any:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Entra's refusals carry a code that begins so; everything else is about the way there."""
+    """Return whether Entra refused, by the prefix of its codes; other errors are the network's."""
     return "AADSTS" in str(error)
 
 
 def error_text(error: Exception) -> str:
-    """The first line: trace ids follow, and what azure-identity recommends to its own users."""
+    """Return the first line: trace ids follow, and advice for users of azure-identity."""
     text = str(error).removeprefix("Authentication failed: ")
     return text.splitlines()[0].strip().rstrip(".") if text else type(error).__name__

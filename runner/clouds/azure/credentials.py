@@ -1,8 +1,8 @@
-"""Azure: the console's token as the assertion of an application or a managed identity.
+"""An application or a managed identity that accepts the console's token as a federated credential.
 
-Terraform's azurerm reads a token file only once, and would hold on to a token that has run out. So it is
-given an address on this machine instead, where it can ask again at any time, as in a GitHub workflow. Other
-tools read the token file.
+Terraform's azurerm reads a token file only once, and would keep a token that has expired. So it gets an
+address on this machine instead, where it can ask again at any time, as in a GitHub workflow. Other tools read
+the token file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _OUTRANKED = (
     "ARM_USE_AKS_WORKLOAD_IDENTITY", "ARM_CLIENT_ID", "ARM_TENANT_ID", "ARM_CLIENT_ID_FILE_PATH",
     "AZURE_CLIENT_*", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE",
 )  # fmt: skip
-#: What opens the storage of a state by itself.
+#: Credentials that open the storage of a state by themselves.
 _STORAGE_KEYS = ("ARM_ACCESS_KEY", "ARM_SAS_TOKEN")
 
 
 class AzureApplication(AzureClients):
-    """One federated application, as one attempt uses it."""
+    """One federated application, in use by one attempt."""
 
     def __init__(self, request: CredentialRequest) -> None:
         super().__init__(request)
@@ -76,7 +76,7 @@ class AzureApplication(AzureClients):
                 "its federated credential with the identity's page: issuer, subject and audience must match "
                 "exactly. Check the clocks as well."
             )
-        return f"Azure could not be asked as application {self.client_id}: {text}."
+        return f"Azure could not be reached as application {self.client_id}: {text}."
 
     def _environ(self, tokens: _TokenServer) -> dict[str, str]:
         environ = {
@@ -98,7 +98,7 @@ class AzureApplication(AzureClients):
 
 
 class _TokenServer:
-    """Answers whoever knows the password with the token of the moment."""
+    """Answers requests that know the password with the current token."""
 
     def __init__(self, token: IdentityToken) -> None:
         self.password = secrets.token_urlsafe(32)
@@ -121,8 +121,8 @@ class _TokenHandler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if hmac.compare_digest(given.encode(), self.password.encode()):
+        password = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if hmac.compare_digest(password.encode(), self.password.encode()):
             self._answer(HTTPStatus.OK, {"count": 1, "value": self.token.text})
         else:
             self._answer(HTTPStatus.UNAUTHORIZED, {"message": "Only for one job's Terraform."})

@@ -1,4 +1,4 @@
-"""What an Azure subscription has to offer to the forms of Specs."""
+"""The resources of an Azure subscription that the forms of Specs offer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.clouds.rest import ApiRefused, WholeInventory
 
 
 class AzureInventory(WholeInventory):
-    """All of it is asked for by subscription."""
+    """Lists whole subscriptions."""
 
     everywhere: tuple[str, ...] = (
         "region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate"
@@ -29,7 +29,7 @@ class AzureInventory(WholeInventory):
             f"{self._azure.who} a role that may list it, such as Reader on the subscription."
         )
 
-    def _listed(self, path: str, version: str) -> Iterator[Any]:
+    def _pages_of(self, path: str, version: str) -> Iterator[Any]:
         subscription = f"{self._azure.management}/subscriptions/{self._azure.subscription_id}"
         url = f"{subscription}/{path}?api-version={version}"
         while url:
@@ -37,31 +37,39 @@ class AzureInventory(WholeInventory):
             yield page.get("value") or []
             url = str(page.get("nextLink") or "")
 
-    def _plain(self, path: str, version: str, **more: str) -> Iterator[list[Resource]]:
-        for page in self._listed(path, version):
+    def _simple_resources(self, path: str, version: str, **more: str) -> Iterator[list[Resource]]:
+        for page in self._pages_of(path, version):
             yield [
-                {"id": one["id"], "name": one["name"], "region": one.get("location", "global"), **more}
-                for one in page
+                {
+                    "id": resource["id"],
+                    "name": resource["name"],
+                    "region": resource.get("location", "global"),
+                    **more,
+                }
+                for resource in page
             ]
 
     def _region(self) -> Iterator[list[Resource]]:
-        for page in self._listed("locations", "2022-12-01"):
-            yield [{"id": one["name"], "name": one["displayName"], "enabled": True} for one in page]
+        for page in self._pages_of("locations", "2022-12-01"):
+            yield [
+                {"id": location["name"], "name": location["displayName"], "enabled": True}
+                for location in page
+            ]
 
     def _vpc(self) -> Iterator[list[Resource]]:
-        for page in self._listed("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
+        for page in self._pages_of("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
             yield [
                 {
-                    "id": one["id"],
-                    "name": one["name"],
-                    "region": one["location"],
-                    "cidr": ", ".join(_prefixes(one["properties"].get("addressSpace", {}))),
+                    "id": network["id"],
+                    "name": network["name"],
+                    "region": network["location"],
+                    "cidr": ", ".join(_prefixes(network["properties"].get("addressSpace", {}))),
                 }
-                for one in page
+                for network in page
             ]
 
     def _subnet(self) -> Iterator[list[Resource]]:
-        for page in self._listed("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
+        for page in self._pages_of("providers/Microsoft.Network/virtualNetworks", "2023-09-01"):
             yield [
                 {
                     "id": subnet["id"],
@@ -76,19 +84,21 @@ class AzureInventory(WholeInventory):
             ]
 
     def _hosted_zone(self) -> Iterator[list[Resource]]:
-        return self._plain("providers/Microsoft.Network/dnszones", "2018-05-01")
+        return self._simple_resources("providers/Microsoft.Network/dnszones", "2018-05-01")
 
     def _cluster(self) -> Iterator[list[Resource]]:
-        return self._plain("providers/Microsoft.ContainerService/managedClusters", "2024-02-01", type="aks")
+        return self._simple_resources(
+            "providers/Microsoft.ContainerService/managedClusters", "2024-02-01", type="aks"
+        )
 
     def _key_pair(self) -> Iterator[list[Resource]]:
-        return self._plain("providers/Microsoft.Compute/sshPublicKeys", "2023-09-01")
+        return self._simple_resources("providers/Microsoft.Compute/sshPublicKeys", "2023-09-01")
 
     def _certificate(self) -> Iterator[list[Resource]]:
-        return self._plain("providers/Microsoft.Web/certificates", "2022-03-01")
+        return self._simple_resources("providers/Microsoft.Web/certificates", "2022-03-01")
 
 
 def _prefixes(properties: dict[str, Any]) -> list[str]:
-    if one := properties.get("addressPrefix"):
-        return [str(one)]
+    if prefix := properties.get("addressPrefix"):
+        return [str(prefix)]
     return [str(prefix) for prefix in properties.get("addressPrefixes") or ()]

@@ -1,6 +1,6 @@
-"""The runner's own Google credentials: from where Terraform's provider takes them, and in its order.
+"""The runner's own Google credentials: from the sources of Terraform's provider, and in its order.
 
-`google.auth.default()` is not used: it asks Google for a project, and a metadata server that is not there for
+`google.auth.default()` is not used: it asks Google for a project, and waits for an absent metadata server for
 most of a minute.
 """
 
@@ -16,7 +16,7 @@ from runner.clouds.contract import AmbientSources, CredentialRequest, Credential
 from runner.clouds.gcp.clients import SCOPE, GcpClients, error_text, load
 from runner.clouds.secret_files import json_fields
 
-#: A metadata server is one hop away; where there is none, nobody answers.
+#: A metadata server is one hop away; without one, nothing answers.
 _METADATA_SECONDS = 2.0
 _METADATA_ADDRESS = "169.254.169.254"
 _METADATA_HEADERS = {"Metadata-Flavor": "Google"}
@@ -36,24 +36,23 @@ SOURCES = AmbientSources(
 
 
 class AmbientGcp(GcpClients):
-    """Whoever the runner's machine is to Google."""
+    """Access to Google Cloud as the runner's machine."""
 
     def __init__(self, request: CredentialRequest) -> None:
         super().__init__(request)
         environ = request.environ
-        named = ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT")
-        self.project = next((environ[name] for name in named if environ.get(name)), "")
+        variables = ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT")
+        self.project = next((environ[name] for name in variables if environ.get(name)), "")
         self._source = ""
 
     def identify(self) -> dict[str, str]:
-        """Obtains a token, and says whose it is."""
+        """Obtain a token, and describe its owner."""
         self.bearer()
         email = str(getattr(self._credentials, "service_account_email", "") or "")
         self.service_account = email if "@" in email else ""
         if not self.project:
             raise CredentialsMissing(
-                "The runner does not say which project it works in. Set GOOGLE_CLOUD_PROJECT where the "
-                "runner is."
+                "The runner's environment names no project. Set GOOGLE_CLOUD_PROJECT where the runner is."
             )
         return {"account": self.project, "service_account": self.service_account, "from": self._source}
 
@@ -74,25 +73,25 @@ class AmbientGcp(GcpClients):
         if token := environ.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
             self._source = "GOOGLE_OAUTH_ACCESS_TOKEN"
             return load("google.oauth2.credentials").Credentials(token)
-        if given := environ.get("GOOGLE_CREDENTIALS"):
+        if value := environ.get("GOOGLE_CREDENTIALS"):
             self._source = "GOOGLE_CREDENTIALS"
-            return self._described(given if given.lstrip().startswith("{") else _text_of(given))
+            return self._parse(value if value.lstrip().startswith("{") else _read(value))
         for source, path in self._files():
             self._source = source
-            return self._described(_text_of(path))
-        return self._of_the_machine()
+            return self._parse(_read(path))
+        return self._from_metadata()
 
     def _files(self) -> list[tuple[str, str]]:
-        """A file that is named must be there; gcloud's own may be."""
+        """Return the credential file: one that is named must exist, gcloud's own may."""
         environ = self._request.environ
-        if named := environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
-            return [(f"GOOGLE_APPLICATION_CREDENTIALS ({named})", named)]
+        if path := environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            return [(f"GOOGLE_APPLICATION_CREDENTIALS ({path})", path)]
         home = Path(environ.get("HOME", "/nonexistent"))
-        usual = Path(environ.get("CLOUDSDK_CONFIG") or home / ".config/gcloud") / _GCLOUD_FILE
-        return [(f"credentials of gcloud ({usual})", str(usual))] if usual.exists() else []
+        gcloud_file = Path(environ.get("CLOUDSDK_CONFIG") or home / ".config/gcloud") / _GCLOUD_FILE
+        return [(f"credentials of gcloud ({gcloud_file})", str(gcloud_file))] if gcloud_file.exists() else []
 
-    def _described(self, text: str) -> Any:
-        """By the kind that the description says it is of."""
+    def _parse(self, text: str) -> Any:
+        """Make credentials of the type that their JSON names."""
         try:
             info = json.loads(text)
             kind = str(info["type"])
@@ -114,8 +113,8 @@ class AmbientGcp(GcpClients):
             )
         return make(info)
 
-    def _of_the_machine(self) -> Any:
-        """The metadata server of a machine in Google Cloud, if there is one."""
+    def _from_metadata(self) -> Any:
+        """Take credentials from the metadata server of a machine in Google Cloud."""
         if self._request.environ.get("NO_GCE_CHECK") == "true" or not self._is_in_google_cloud():
             raise CredentialsMissing(
                 "The runner has no Google credentials of its own: neither a file nor a metadata server. Set "
@@ -125,7 +124,7 @@ class AmbientGcp(GcpClients):
         return load("google.auth.compute_engine").Credentials(scopes=[SCOPE])
 
     def _is_in_google_cloud(self) -> bool:
-        """Also finds out in which project."""
+        """Ask the metadata server for the project, which tells whether there is one."""
         environ = self._request.environ
         host = environ.get("GCE_METADATA_HOST") or environ.get("GCE_METADATA_IP") or _METADATA_ADDRESS
         try:
@@ -137,12 +136,12 @@ class AmbientGcp(GcpClients):
             )
         except httpx.TransportError:
             return False
-        found = answer.is_success and answer.headers.get("Metadata-Flavor") == "Google"
-        self.project = self.project or (answer.text.strip() if found else "")
-        return found
+        is_google = answer.is_success and answer.headers.get("Metadata-Flavor") == "Google"
+        self.project = self.project or (answer.text.strip() if is_google else "")
+        return is_google
 
 
-def _text_of(path: str) -> str:
+def _read(path: str) -> str:
     try:
         return Path(path).read_text()
     except OSError as error:
@@ -167,7 +166,7 @@ def _impersonated(info: dict[str, Any]) -> Any:
 
 
 def _external_account(info: dict[str, Any]) -> Any:
-    """Who vouches for the machine: AWS, a program of its own, or a token in a file or at an address."""
+    """Federate with AWS, the output of a program, or a token in a file or at an address."""
     source = info.get("credential_source") or {}
     module = "google.auth.identity_pool"
     if str(source.get("environment_id", "")).startswith("aws"):

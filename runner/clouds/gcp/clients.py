@@ -1,4 +1,4 @@
-"""Access tokens of Google's that act as somebody, the addresses of its services, and words for refusals."""
+"""Access tokens for Google's APIs, their addresses, and explanations of Google's refusals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from runner.clouds.libraries import load_library
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
-#: Of the services whose versions belong to their addresses, as gcloud has it.
+#: The paths of services whose addresses include a version, as in gcloud's overrides.
 _PATHS = {"compute": "compute/v1", "dns": "dns/v1", "storage": "storage/v1"}
 
 
 class GcpClients(CloudClients):
-    """Access tokens that act as somebody, where Google's services are, and words for what they refuse."""
+    """Access to Google Cloud as a workload identity, or as the runner's machine."""
 
-    #: Whom Google takes the tokens for.
+    #: The owner of the tokens.
     service_account = ""
     project = ""
 
@@ -30,7 +30,7 @@ class GcpClients(CloudClients):
         self._one_at_a_time = threading.Lock()
 
     def bearer(self) -> str:
-        """An access token that is good for a while; raises what google-auth raises."""
+        """Return a valid access token, and let google-auth's errors pass."""
         with self._one_at_a_time:
             if self._credentials is None:
                 self._credentials = self._obtain()
@@ -45,12 +45,12 @@ class GcpClients(CloudClients):
 
     @property
     def expires_at(self) -> datetime:
-        """google-auth's times are UTC and do not say so."""
+        """Return the end of the token: google-auth's times are UTC without saying so."""
         expiry: datetime = self._credentials.expiry
         return expiry.replace(tzinfo=UTC)
 
     def endpoint(self, service: str) -> str:
-        """Where a service answers: as gcloud's overrides say, else in the universe; without a last slash."""
+        """Return the address of a service: gcloud's override, or one in the universe."""
         own = self._request.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
         return (own or f"https://{service}.{self._universe}/{_PATHS.get(service, '')}").rstrip("/")
 
@@ -58,7 +58,7 @@ class GcpClients(CloudClients):
         return {"account": self.project, "service_account": self.service_account}
 
     def _obtain(self) -> Any:
-        """google-auth's credentials, which renew themselves."""
+        """Make google-auth's credentials, which renew themselves."""
         raise NotImplementedError
 
     @property
@@ -72,12 +72,12 @@ def load(module: str) -> Any:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether Google understood and said no."""
+    """Return whether Google refused, other than by a temporary failure."""
     return type(error).__name__ in ("OAuthError", "RefreshError") and not getattr(error, "retryable", False)
 
 
 def error_text(error: Exception) -> str:
-    """google-auth puts the whole answer into its arguments; its first line says what is meant."""
+    """Return the message: google-auth puts the whole answer into its arguments."""
     first = str(error.args[0]) if error.args else type(error).__name__
     body = error.args[1] if len(error.args) > 1 else ""
     if isinstance(body, str) and body:

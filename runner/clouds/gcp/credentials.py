@@ -1,7 +1,7 @@
-"""Google Cloud: workload identity federation with the console's token, then a service account.
+"""Workload identity federation with the console's token, then a service account.
 
 Terraform gets a credential file without a secret in it: it names the token file and the two exchanges, which
-Google's libraries make again whenever an access token runs out.
+Google's libraries repeat whenever an access token expires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OUTRANKED = (
 
 
 class GcpWorkloadIdentity(GcpClients):
-    """One workload identity, as one attempt uses it."""
+    """One workload identity, in use by one attempt."""
 
     def __init__(self, request: CredentialRequest) -> None:
         super().__init__(request)
@@ -41,7 +41,7 @@ class GcpWorkloadIdentity(GcpClients):
         return self
 
     def open(self) -> TerraformCredentials:
-        write_private(self._file, json.dumps(self._description()))
+        write_private(self._file, json.dumps(self._configuration()))
         try:
             self.bearer()
         except Exception as error:
@@ -59,14 +59,14 @@ class GcpWorkloadIdentity(GcpClients):
         )
 
     def close(self) -> None:
-        """Nothing is left to undo: files go with the attempt's directory, tokens run out."""
+        """Do nothing: files are removed with the attempt's directory, tokens expire."""
 
     def explain(self, error: Exception) -> str:
         text = error_text(error)
         who = self.service_account or self._provider
         if "impersonated" in text:
             return (
-                f"Google let the console's token in, but not as {self.service_account}: {text}. Grant the "
+                f"Google accepted the console's token, but not as {self.service_account}: {text}. Grant the "
                 "identity's subject the role roles/iam.workloadIdentityUser on that service account."
             )
         if is_refusal(error):
@@ -75,13 +75,13 @@ class GcpWorkloadIdentity(GcpClients):
                 "provider's issuer, audience and attribute condition with the identity's page, and check the "
                 "clocks."
             )
-        return f"Google could not be asked as {who}: {text}."
+        return f"Google could not be reached as {who}: {text}."
 
     def _obtain(self) -> Any:
-        return self._identity_pool.Credentials.from_info(self._description(), scopes=[SCOPE])
+        return self._identity_pool.Credentials.from_info(self._configuration(), scopes=[SCOPE])
 
-    def _description(self) -> dict[str, Any]:
-        """In the form of `gcloud iam workload-identity-pools create-cred-config`."""
+    def _configuration(self) -> dict[str, Any]:
+        """Return a configuration like that of `gcloud iam workload-identity-pools create-cred-config`."""
         account = f"projects/-/serviceAccounts/{self.service_account}:generateAccessToken"
         impersonation = {
             "service_account_impersonation_url": f"{self.endpoint('iamcredentials')}/v1/{account}"

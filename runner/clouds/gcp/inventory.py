@@ -1,4 +1,4 @@
-"""What a Google Cloud project has to offer to the forms of Specs."""
+"""The resources of a Google Cloud project that the forms of Specs offer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.clouds.rest import ApiRefused, WholeInventory
 
 
 class GcpInventory(WholeInventory):
-    """All of it is asked for by project."""
+    """Lists whole projects."""
 
     everywhere: tuple[str, ...] = ("region", "vpc", "subnet", "hosted_zone", "cluster", "certificate")
 
@@ -30,8 +30,8 @@ class GcpInventory(WholeInventory):
             "as roles/viewer."
         )
 
-    def _listed(self, service: str, path: str, items: str) -> Iterator[Any]:
-        """The items of each page."""
+    def _pages_of(self, service: str, path: str, items: str) -> Iterator[Any]:
+        """Return the items of each page."""
         token = ""
         while True:
             url = f"{self._gcp.endpoint(service)}/{path}?pageToken={quote(token, safe='')}"
@@ -42,62 +42,75 @@ class GcpInventory(WholeInventory):
                 return
 
     def _compute(self, path: str) -> Iterator[Any]:
-        return self._listed("compute", f"projects/{self._gcp.project}/{path}", "items")
+        return self._pages_of("compute", f"projects/{self._gcp.project}/{path}", "items")
 
     def _aggregated(self, what: str) -> Iterator[list[Resource]]:
         for scopes in self._compute(f"aggregated/{what}"):
-            found = scopes.values() if scopes else ()  # by zone and region; a page without any has no map
-            yield [one for scope in found for one in scope.get(what) or ()]
+            lists = scopes.values() if scopes else ()  # by zone and region; a page without any has no map
+            yield [resource for scope in lists for resource in scope.get(what) or ()]
 
     def _region(self) -> Iterator[list[Resource]]:
         for page in self._compute("regions"):
             yield [
-                {"id": one["name"], "name": one["name"], "enabled": one.get("status") == "UP"} for one in page
+                {"id": region["name"], "name": region["name"], "enabled": region.get("status") == "UP"}
+                for region in page
             ]
 
     def _vpc(self) -> Iterator[list[Resource]]:
         for page in self._compute("global/networks"):
-            yield [{"id": _path(one), "name": one["name"], "cidr": one.get("IPv4Range", "")} for one in page]
+            yield [
+                {"id": _path(network), "name": network["name"], "cidr": network.get("IPv4Range", "")}
+                for network in page
+            ]
 
     def _subnet(self) -> Iterator[list[Resource]]:
         for page in self._aggregated("subnetworks"):
             yield [
                 {
-                    "id": _path(one),
-                    "name": one["name"],
-                    "network": _last(one.get("network", "")),
+                    "id": _path(subnet),
+                    "name": subnet["name"],
+                    "network": _last(subnet.get("network", "")),
                     "zone": "",
-                    "cidr": one.get("ipCidrRange", ""),
-                    "region": _last(one.get("region", "")),
+                    "cidr": subnet.get("ipCidrRange", ""),
+                    "region": _last(subnet.get("region", "")),
                 }
-                for one in page
+                for subnet in page
             ]
 
     def _certificate(self) -> Iterator[list[Resource]]:
         for page in self._aggregated("sslCertificates"):
             yield [
-                {"id": _path(one), "name": one["name"], "region": _last(one.get("region", "")) or "global"}
-                for one in page
+                {
+                    "id": _path(certificate),
+                    "name": certificate["name"],
+                    "region": _last(certificate.get("region", "")) or "global",
+                }
+                for certificate in page
             ]
 
     def _hosted_zone(self) -> Iterator[list[Resource]]:
         path = f"projects/{self._gcp.project}/managedZones"
-        for page in self._listed("dns", path, "managedZones"):
+        for page in self._pages_of("dns", path, "managedZones"):
             yield [
                 {
-                    "id": one["name"],
-                    "name": one["dnsName"].rstrip("."),
-                    "private": one.get("visibility") == "private",
+                    "id": zone["name"],
+                    "name": zone["dnsName"].rstrip("."),
+                    "private": zone.get("visibility") == "private",
                 }
-                for one in page
+                for zone in page
             ]
 
     def _cluster(self) -> Iterator[list[Resource]]:
         path = f"v1/projects/{self._gcp.project}/locations/-/clusters"
-        for page in self._listed("container", path, "clusters"):
+        for page in self._pages_of("container", path, "clusters"):
             yield [
-                {"id": one["name"], "name": one["name"], "type": "gke", "region": _region(one["location"])}
-                for one in page
+                {
+                    "id": cluster["name"],
+                    "name": cluster["name"],
+                    "type": "gke",
+                    "region": _region(cluster["location"]),
+                }
+                for cluster in page
             ]
 
 
@@ -106,11 +119,11 @@ def _last(link: str) -> str:
 
 
 def _path(resource: dict[str, Any]) -> str:
-    """What Terraform takes: projects/P/…"""
-    _, found, path = str(resource.get("selfLink", "")).partition("projects/")
-    return found + path or str(resource["name"])
+    """Return the path that Terraform accepts: projects/P/…"""
+    _, prefix, path = str(resource.get("selfLink", "")).partition("projects/")
+    return prefix + path or str(resource["name"])
 
 
 def _region(location: str) -> str:
-    """europe-west1 of the zone europe-west1-b."""
+    """Return the region of a zone: europe-west1 of europe-west1-b."""
     return location[:-2] if location[-2:-1] == "-" else location

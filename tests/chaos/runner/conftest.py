@@ -45,7 +45,7 @@ def installation(
 
 @pytest.fixture
 def patient_installation(ours: Tenant, tmp_path: Path) -> Iterator[Installation]:
-    """With a lease that outlasts a restart of the console, also on a busy machine."""
+    """Start a console with a lease that outlasts its restart, also on a busy machine."""
     installation = Installation(tmp_path, lease_seconds=90)
     installation.start()
     yield installation

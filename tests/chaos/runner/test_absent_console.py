@@ -79,22 +79,24 @@ def test_terraform_is_gone_before_a_lease_that_cannot_be_renewed_and_its_state_a
     away_since = time.monotonic()
     runner.wait_until_nothing_runs(seconds=installation.lease_seconds)
     assert time.monotonic() - away_since > 2.5, "it was interrupted at the first missed heartbeat"
-    made = cloud.done("create")
+    created = cloud.done("create")
     wait_until(lambda: time.monotonic() - away_since > installation.lease_seconds, seconds=20)
     installation.start_console()
     ended = wait_for_end(job)
     assert ended.status == "FAILED"
-    assert cloud.done("create") == made, "something went on after the end of the lease"
-    assert_nothing_is_forgotten(project, runner, job, made)
+    assert cloud.done("create") == created, "something went on after the end of the lease"
+    assert_nothing_is_forgotten(project, runner, job, created)
 
 
-def assert_nothing_is_forgotten(project: Project, runner: RunnerProcess, job: Job, made: list[str]) -> None:
-    """What was made is in the saved state, or in the one that was uploaded with the job."""
+def assert_nothing_is_forgotten(
+    project: Project, runner: RunnerProcess, job: Job, servers: list[str]
+) -> None:
+    """Require every server in the saved state, or in the one that was uploaded with the job."""
 
-    def known() -> bool:
-        return project.resources() == sorted(made) or "kept by the console" in runner.log
+    def is_known() -> bool:
+        return project.resources() == sorted(servers) or "kept by the console" in runner.log
 
-    wait_until(known, what=f"a state with {made}; the job says {messages(job)[-3:]}")
+    wait_until(is_known, what=f"a state with {servers}; the job says {messages(job)[-3:]}")
 
 
 @pytest.mark.timeout(300)

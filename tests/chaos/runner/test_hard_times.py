@@ -83,16 +83,16 @@ def test_a_secret_in_pieces_reaches_no_log_no_plan_and_no_column(
 
 
 def tables_with(text: str) -> list[str]:
-    """In any column of any row, as text or as bytes."""
+    """Search any column of any row, as text or as bytes."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         tables = [name for (name,) in cursor.fetchall()]
-        wanted = [f"%{text}%", f"%{text.encode().hex()}%"]
-        return [table for table in tables if _has(cursor, table, wanted)]
+        patterns = [f"%{text}%", f"%{text.encode().hex()}%"]
+        return [table for table in tables if _has(cursor, table, patterns)]
 
 
-def _has(cursor: Any, table: str, wanted: list[str]) -> bool:
-    cursor.execute(f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE row::text LIKE ANY(%s))', [wanted])
+def _has(cursor: Any, table: str, patterns: list[str]) -> bool:
+    cursor.execute(f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE row::text LIKE ANY(%s))', [patterns])
     return bool(cursor.fetchone()[0])
 
 

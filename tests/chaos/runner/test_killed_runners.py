@@ -26,7 +26,7 @@ def test_a_killed_runner_leaves_no_process_and_the_next_deploy_finishes_what_it_
     runner.kill_with(*(watchdogs if "watchdog" in killed else []), *(leashes if "leash" in killed else []))
     runner.wait_until_nothing_runs(seconds=40)
     if "leash" not in killed:  # else nobody is left to do it before the next start
-        wait_until(lambda: not runner.workdirs(), what="the removal of the work directory")
+        wait_until(lambda: not runner.workdirs(), what="the removal of the working directory")
     assert project.resources() == ["first", "second"]
     assert not project.is_locked()
 
@@ -39,4 +39,4 @@ def test_a_killed_runner_leaves_no_process_and_the_next_deploy_finishes_what_it_
     assert cloud.done("create") == ["first", "second", "third"]
     assert not cloud.done("delete")
     assert fresh(job).attempt_count == 1
-    wait_until(lambda: not runner.workdirs(), what="the removal of the work directories")
+    wait_until(lambda: not runner.workdirs(), what="the removal of the working directories")

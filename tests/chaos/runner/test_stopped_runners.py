@@ -53,11 +53,11 @@ def test_a_runner_that_was_frozen_past_its_lease_writes_nothing_afterwards(
     assert runner.end_of_terraform() < lease_ends_at, "Terraform outlived the lease"
     ended = wait_for_end(job)
     assert (ended.status, ended.error_code) == ("FAILED", "runner_lost")
-    told = messages(job)
+    before = messages(job)
     runner.signal(signal.SIGCONT)
     wait_until(lambda: "no longer ours" in runner.log, what="the refusal")
     following = new_project(ours, {"main.tf": ""}, name="following")
     following.plan()
-    assert messages(job) == told
+    assert messages(job) == before
     assert fresh(job).status == "FAILED"
     assert cloud.done("create") == ["first", "second"]

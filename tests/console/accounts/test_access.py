@@ -45,7 +45,7 @@ def test_a_strangers_organization_is_not_there(ours: Tenant, theirs: Tenant, rig
     for slug in ("ours", "nowhere"):
         with pytest.raises(NotFound) as refused:
             access.require_right(signed_in(theirs.admin), slug, right)
-        assert str(refused.value) == "There is nothing here, or nothing that you may see."
+        assert str(refused.value) == "There is nothing here, or you do not have access to it."
 
 
 @pytest.mark.parametrize("nobody", [None, AnonymousUser(), SimpleNamespace(is_active=True)])

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from console.janitor.models import Watch
-from console.janitor.services import is_patient, look
+from console.janitor.services import is_patient, run_once
 from console.jobs.models import Job
 from console.live.beat import GONE_AFTER_SECONDS
 from console.live.models import ConsoleBeat
@@ -35,12 +35,12 @@ def patience() -> timedelta:
 
 def test_while_a_console_serves_a_lost_job_is_taken_back_at_once(lost: Job) -> None:
     a_console_has_been_serving()
-    look()
+    run_once()
     assert fresh(lost).status == "QUEUED"
 
 
 def test_the_first_look_ever_is_patient_for_one_lease(lost: Job) -> None:
-    look()
+    run_once()
     assert fresh(lost).status == "CLAIMED"
     assert LEASE - timedelta(seconds=5) < patience() <= LEASE
 
@@ -48,13 +48,13 @@ def test_the_first_look_ever_is_patient_for_one_lease(lost: Job) -> None:
 def test_when_no_janitor_looked_for_a_while_nothing_is_taken_back_for_one_lease(lost: Job) -> None:
     a_console_has_been_serving()
     Watch.objects.update(looked_at=Now() - timedelta(seconds=GONE_AFTER_SECONDS + 1))
-    look()
+    run_once()
     assert fresh(lost).status == "CLAIMED"
     assert LEASE - timedelta(seconds=5) < patience() <= LEASE
-    look()
+    run_once()
     assert fresh(lost).status == "CLAIMED", "patience lasts, it is not one look"
     Watch.objects.update(patient_until=Now() - timedelta(seconds=1))
-    look()
+    run_once()
     assert fresh(lost).status == "QUEUED"
 
 
@@ -67,14 +67,14 @@ def test_when_no_console_served_nothing_is_taken_back_for_one_lease(lost: Job) -
         assert is_patient()
     assert LEASE - timedelta(seconds=5) < patience() <= LEASE
     ConsoleBeat.objects.create(beat_at=Now())
-    look()
+    run_once()
     assert fresh(lost).status == "CLAIMED", "a console is back, and runners have a lease to come back"
 
 
 def test_a_short_pause_of_the_janitor_costs_no_patience(lost: Job) -> None:
     a_console_has_been_serving()
     Watch.objects.update(looked_at=Now() - timedelta(seconds=GONE_AFTER_SECONDS - 5))
-    look()
+    run_once()
     assert fresh(lost).status == "QUEUED"
 
 
@@ -82,8 +82,8 @@ def test_a_runner_that_comes_back_within_its_grace_finishes(console: Console, ou
     job, runner = ours.request(), console.new_runner(ours)
     claim = runner.take_and_start()
     let_lease_run_out(job)
-    look()
+    run_once()
     runner.beat(claim)
     Watch.objects.update(patient_until=Now() - timedelta(seconds=1))
-    look()
+    run_once()
     assert runner.succeed(claim).json() == {"status": "SUCCESS"}

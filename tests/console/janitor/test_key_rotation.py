@@ -67,7 +67,7 @@ def test_after_a_reseal_the_old_key_can_go_and_everything_opens(
     use_keys(new, old)
     printed = StringIO()
     call_command("reseal", stdout=printed)
-    assert "the others can go" in printed.getvalue()
+    assert "the others can be removed" in printed.getvalue()
     use_keys(new)
     assert reveal(snapshot_of(ours.spec), organization_id=ours.organization.pk).environment == {
         "API_KEY": "hunter2"

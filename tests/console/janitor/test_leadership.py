@@ -76,8 +76,8 @@ def test_while_somebody_else_leads_a_janitor_does_nothing(
     console: Console, ours: Tenant, programs: Programs
 ) -> None:
     a_console_has_been_serving()
-    with psycopg.connect(conninfo(), autocommit=True) as somebody:
-        somebody.execute("SELECT pg_advisory_lock(%s)", [LOCK_KEY])
+    with psycopg.connect(conninfo(), autocommit=True) as other_session:
+        other_session.execute("SELECT pg_advisory_lock(%s)", [LOCK_KEY])
         janitor = programs.janitor()
         job = lose(console, ours, "lost")
         looked_at = Watch.objects.get().looked_at

@@ -1,4 +1,4 @@
-"""What a lost attempt means, for every type of job, and that only what is lost is taken back."""
+"""The effect of a lost attempt on every type of job; only lost ones are taken back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.audit.models import AuditEvent
-from console.janitor.services import SILENT_SECONDS, look, take_back_lost_jobs
-from console.jobs.lifecycle import POLICIES
+from console.janitor.services import SILENT_SECONDS, run_once, take_back_lost_jobs
 from console.jobs.models import Attempt, Job, JobClaim
 from console.jobs.services import cancel_job
+from console.jobs.types import KINDS
 from runner.protocol import JobType
 from tests.console_app import Console
 from tests.database_clock import a_console_has_been_serving, let_lease_run_out, let_retry_wait_pass
@@ -55,7 +55,7 @@ def test_lost_while_it_ran_it_is_retried_only_if_it_changes_nothing(
     let_lease_run_out(job)
     assert take_back_lost_jobs() == 1
     job = fresh(job)
-    if POLICIES[type].changes_infrastructure:
+    if KINDS[type].changes_infrastructure:
         assert (job.status, job.error_code) == ("FAILED", "runner_lost")
         assert "infrastructure may have changed" in job.error_message
         assert job.finished_at is not None
@@ -65,10 +65,10 @@ def test_lost_while_it_ran_it_is_retried_only_if_it_changes_nothing(
     assert job.attempts.get().orphaned
 
 
-@pytest.mark.parametrize("type", [type for type in JobType if not POLICIES[type].changes_infrastructure])
+@pytest.mark.parametrize("type", [type for type in JobType if not KINDS[type].changes_infrastructure])
 def test_lost_too_often_it_fails(console: Console, ours: Tenant, type: JobType) -> None:
     job = under_way(console, ours, type)
-    Job.objects.update(retry_count=POLICIES[type].max_retries)
+    Job.objects.update(retry_count=KINDS[type].max_retries)
     let_lease_run_out(job)
     take_back_lost_jobs()
     job = fresh(job)
@@ -136,11 +136,11 @@ def test_the_janitors_own_clock_does_not_matter(
     now = timezone.now
     for hours in (-1, 1):
         monkeypatch.setattr(timezone, "now", lambda hours=hours: now() + timedelta(hours=hours))
-        look()
+        run_once()
         assert fresh(job).status == "PROCESSING"
     let_lease_run_out(job)
     monkeypatch.setattr(timezone, "now", lambda: now() - timedelta(hours=1))
-    look()
+    run_once()
     assert fresh(job).status == "QUEUED"
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 
 from console.audit.models import AuditEvent
-from console.janitor.services import look
+from console.janitor.services import run_once
 from console.jobs.models import JobClaim
 from console.runners.models import Runner
 from console.runners.presence import mark_silent_runners_offline
@@ -32,10 +32,10 @@ def test_a_minute_without_contact_is_offline(runner: Runner) -> None:
     assert mark_silent_runners_offline() == []
     assert status(runner) == "ONLINE"
     let_runner_be_silent(runner, timedelta(seconds=61))
-    look()
+    run_once()
     assert status(runner) == "OFFLINE"
     assert AuditEvent.objects.filter(target_id=runner.pk, action="runner.offline").count() == 1
-    look()
+    run_once()
     assert AuditEvent.objects.filter(action="runner.offline").count() == 1
 
 
@@ -46,7 +46,7 @@ def test_a_heartbeat_of_a_job_is_contact(console: Console, ours: Tenant, runner:
     second = recognize(credential)
     Runner.objects.update(last_contact_at=Now() - timedelta(hours=1))
     JobClaim.objects.update(heartbeat_at=Now())
-    look()
+    run_once()
     assert status(runner) == "OFFLINE"
     assert Runner.objects.get(pk=second.id).status == "ONLINE"
 
@@ -54,7 +54,7 @@ def test_a_heartbeat_of_a_job_is_contact(console: Console, ours: Tenant, runner:
 def test_the_next_word_brings_it_back(console: Console, ours: Tenant) -> None:
     runner, credential = ours.new_runner("worker")
     let_runner_be_silent(runner, timedelta(minutes=5))
-    look()
+    run_once()
     console.runner(credential).claim()
     assert status(runner) == "ONLINE"
     assert mark_silent_runners_offline() == []
@@ -76,6 +76,6 @@ def test_losing_contact_takes_no_job_away_before_its_lease_ends(console: Console
     runner, credential = ours.new_runner("worker")
     console.runner(credential).take_and_start()
     let_runner_be_silent(runner, timedelta(seconds=90))
-    look()
+    run_once()
     assert status(runner) == "OFFLINE"
     assert fresh(job).status == "PROCESSING"

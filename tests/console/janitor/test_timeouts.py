@@ -11,13 +11,13 @@ from console.audit.models import AuditEvent
 from console.janitor.services import (
     TIMEOUT_GRACE_SECONDS,
     end_timed_out_jobs,
-    look,
     request_timeouts,
+    run_once,
     take_back_lost_jobs,
 )
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
+from console.jobs.types import KINDS
 from runner.protocol import Claim, JobType
 from tests.console_app import Console, RunnerClient, code_of
 from tests.database_clock import (
@@ -39,13 +39,13 @@ def overdue(runner: RunnerClient, ours: Tenant, type: JobType = JobType.PLAN) ->
     claim = runner.take()
     if type != JobType.DEPLOY:
         runner.start(claim)
-    let_time_pass_since_claim(job, timedelta(seconds=POLICIES[type].timeout_seconds + 1))
+    let_time_pass_since_claim(job, timedelta(seconds=KINDS[type].timeout_seconds + 1))
     return job, claim
 
 
 def let_grace_pass(job: Job) -> None:
-    asked = Now() - timedelta(seconds=TIMEOUT_GRACE_SECONDS + 1)
-    Job.objects.filter(pk=job.pk).update(cancel_requested_at=asked)
+    requested_at = Now() - timedelta(seconds=TIMEOUT_GRACE_SECONDS + 1)
+    Job.objects.filter(pk=job.pk).update(cancel_requested_at=requested_at)
 
 
 @pytest.mark.parametrize("type", list(JobType))
@@ -64,7 +64,7 @@ def test_after_its_time_it_is_asked_to_stop_through_its_heartbeat(
 def test_within_its_time_it_is_left_alone(runner: RunnerClient, ours: Tenant) -> None:
     job = ours.request()
     claim = runner.take_and_start()
-    let_time_pass_since_claim(job, timedelta(seconds=POLICIES[JobType.PLAN].timeout_seconds - 30))
+    let_time_pass_since_claim(job, timedelta(seconds=KINDS[JobType.PLAN].timeout_seconds - 30))
     assert request_timeouts() == 0
     assert runner.beat(claim).cancel is None
 
@@ -119,7 +119,7 @@ def test_an_overdue_job_has_its_grace_also_after_the_janitor_was_away(
     a_console_has_been_serving()
     job, claim = overdue(runner, ours)
     let_time_pass_since_claim(job, timedelta(days=1))
-    look()
+    run_once()
     assert fresh(job).status == "PROCESSING"
     assert runner.beat(claim).cancel == "timeout"
 

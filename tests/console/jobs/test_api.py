@@ -14,7 +14,7 @@ from tests.console_app import Console, Http, code_of
 from tests.people import Tenant, some_uuid
 
 READS = ["", "/attempts", "/events", "/logs", "/logs?format=text", "/logs?format=stream"]
-DEEDS = ["/cancel", "/retry"]
+ACTIONS = ["/cancel", "/retry"]
 
 
 @pytest.fixture
@@ -45,12 +45,12 @@ def test_another_organizations_job_is_not_there(
     assert answer.json() == unknown.json(), "nothing tells it from a job that does not exist"
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_another_organizations_job_cannot_be_touched(
-    console: Console, ours: Tenant, theirs: Tenant, deed: str
+    console: Console, ours: Tenant, theirs: Tenant, action: str
 ) -> None:
     job = ours.request()
-    answer = console.person(theirs, "admin").post(f"/api/jobs/{job.pk}{deed}")
+    answer = console.person(theirs, "admin").post(f"/api/jobs/{job.pk}{action}")
     assert (answer.status_code, code_of(answer)) == (404, "not_found")
     assert Job.objects.get().status == "QUEUED"
 
@@ -63,9 +63,9 @@ def test_another_organizations_spec_cannot_be_planned(console: Console, ours: Te
     assert not Job.objects.exists()
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_viewer_does_nothing(viewer: Http, ours: Tenant, deed: str) -> None:
-    answer = viewer.post(f"/api/jobs/{ours.request().pk}{deed}")
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_viewer_does_nothing(viewer: Http, ours: Tenant, action: str) -> None:
+    answer = viewer.post(f"/api/jobs/{ours.request().pk}{action}")
     assert (answer.status_code, code_of(answer)) == (403, "forbidden")
     assert Job.objects.get().status == "QUEUED"
 
@@ -89,10 +89,10 @@ def test_nobody_reads_without_signing_in(console: Console, ours: Tenant, path: s
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize("path", [*READS, *DEEDS])
+@pytest.mark.parametrize("path", [*READS, *ACTIONS])
 def test_no_job_is_open_without_signing_in(console: Console, ours: Tenant, path: str) -> None:
     job = ours.request()
-    method = "POST" if path in DEEDS else "GET"
+    method = "POST" if path in ACTIONS else "GET"
     assert console.anybody().request(method, f"/api/jobs/{job.pk}{path}").status_code == 401
 
 
@@ -165,12 +165,12 @@ def test_the_list_has_ones_own_organizations_only(
 
 
 def test_a_job_shows_everything_but_its_configuration(viewer: Http, ours: Tenant) -> None:
-    shown = viewer.get(f"/api/jobs/{ours.request().pk}").json()
+    detail = viewer.get(f"/api/jobs/{ours.request().pk}").json()
     assert {"id", "status", "type", "requested_by", "snapshot_hash", "timeout_seconds", "waiting"} <= set(
-        shown
+        detail
     )
-    assert "config_snapshot" not in shown
-    assert shown["created_at"].endswith("Z")
+    assert "config_snapshot" not in detail
+    assert detail["created_at"].endswith("Z")
 
 
 def test_an_address_that_is_no_id_is_not_there(viewer: Http) -> None:
@@ -192,6 +192,6 @@ def test_every_problem_has_the_same_members(viewer: Http) -> None:
         "type": "urn:slipway:problem:not_found",
         "title": "Not found",
         "status": 404,
-        "detail": "There is nothing here, or nothing that you may see.",
+        "detail": "There is nothing here, or you do not have access to it.",
         "code": "not_found",
     }

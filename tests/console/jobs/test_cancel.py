@@ -32,7 +32,7 @@ def test_what_is_queued_is_cancelled_at_once(operator: Http, ours: Tenant) -> No
     job = fresh(job)
     assert (job.cancelled_by, job.error_code, job.cancel_reason) == (ours.operator, "cancelled", "person")
     assert job.finished_at is not None
-    assert "before it began" in job.error_message
+    assert "before it started" in job.error_message
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["claimed", "processing"])
@@ -60,8 +60,8 @@ def test_a_second_person_who_cancels_does_not_replace_the_first(
     console.person(ours, "second_operator").post(f"/api/jobs/{job.pk}/cancel")
     job = fresh(job)
     assert (job.cancelled_by, job.cancel_requested_at) == (ours.operator, asked_at)
-    asked = AuditEvent.objects.filter(target_id=job.pk, action="job.cancel_requested").order_by("pk")
-    assert [event.actor_id for event in asked] == [ours.operator.pk, ours.second_operator.pk]
+    requests = AuditEvent.objects.filter(target_id=job.pk, action="job.cancel_requested").order_by("pk")
+    assert [event.actor_id for event in requests] == [ours.operator.pk, ours.second_operator.pk]
 
 
 def test_force_fences_the_attempt_at_once(operator: Http, runner: RunnerClient, ours: Tenant) -> None:
@@ -72,7 +72,7 @@ def test_force_fences_the_attempt_at_once(operator: Http, runner: RunnerClient, 
     assert not JobClaim.objects.exists()
     attempt = job.attempts.get()
     assert (attempt.outcome, attempt.orphaned) == ("cancelled", True)
-    assert "Terraform may still be running there" in attempt.exit_reason
+    assert "Terraform may still be running on the runner" in attempt.exit_reason
     for refused in (runner.heartbeat(claim), runner.log(claim, 1, "late"), runner.succeed(claim)):
         assert (refused.status_code, code_of(refused)) == (409, "stale_claim")
     assert fresh(job).status == "CANCELLED"

@@ -153,8 +153,8 @@ def test_two_identical_requests_at_once_get_the_same_claim(
     for n in range(3):
         ours.request(spec=ours.new_spec(f"spec-{n}"))
     credential, key = ours.new_runner()[1], new_key()
-    asked = [console.runner(credential).begin_claim(key=key, wait=10) for _ in range(3)]
-    claims = [claim_in(one.result(15)) for one in asked]
+    requests = [console.runner(credential).begin_claim(key=key, wait=10) for _ in range(3)]
+    claims = [claim_in(request.result(15)) for request in requests]
     assert len({claim.claim_id for claim in claims if claim}) == 1
     assert None not in claims
     assert Attempt.objects.count() == 1
@@ -164,8 +164,8 @@ def test_two_identical_requests_at_once_get_the_same_claim(
 def test_two_runners_never_claim_the_same_job(console: Console, ours: Tenant, round: int) -> None:
     ours.request()
     runners = [console.new_runner(ours, f"runner-{n}") for n in range(6)]
-    asked = [runner.begin_claim(wait=0) for runner in runners]
-    claims = [claim_in(one.result(10)) for one in asked]
+    requests = [runner.begin_claim(wait=0) for runner in runners]
+    claims = [claim_in(request.result(10)) for request in requests]
     assert len([claim for claim in claims if claim]) == 1
 
 

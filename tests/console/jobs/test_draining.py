@@ -154,10 +154,10 @@ def test_only_an_admin_drains_a_runner_and_it_is_on_record_once(console: Console
     assert since is not None
     assert console.person(ours, "admin").put(path, json={"draining": False}).status_code == 204
     assert Runner.objects.get().draining_since is None
-    told = ours.organization.audit_events.filter(action__startswith="runner.drain").values_list(
+    actions = ours.organization.audit_events.filter(action__startswith="runner.drain").values_list(
         "action", flat=True
     )
-    assert sorted(told) == ["runner.drain_ended", "runner.drain_started"]
+    assert sorted(actions) == ["runner.drain_ended", "runner.drain_started"]
 
 
 def test_another_organizations_runner_cannot_be_drained(

@@ -33,9 +33,13 @@ def test_an_operator_downloads_what_the_runner_uploaded(console: Console, ours: 
     assert upload(runner, claim) == 201
     assert upload(runner, claim) == 201, "a repeat is harmless"
     operator = console.person(ours, "operator")
-    (kept,) = operator.get(job_path(claim.job_id, "/errored-states")).json()["data"]
-    assert (kept["attempt"], kept["runner"], kept["size_bytes"]) == (1, "runner", len(STATE))
-    assert operator.get(kept["url"]).content == STATE
+    (errored_state,) = operator.get(job_path(claim.job_id, "/errored-states")).json()["data"]
+    assert (errored_state["attempt"], errored_state["runner"], errored_state["size_bytes"]) == (
+        1,
+        "runner",
+        len(STATE),
+    )
+    assert operator.get(errored_state["url"]).content == STATE
     assert AuditEvent.objects.filter(action="job.errored_state_downloaded").count() == 1
 
 

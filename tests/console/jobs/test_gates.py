@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from console.errors import BadInput, GateClosed
-from console.jobs.gates import require_job_success, validate_gates
+from console.jobs.gates import require_job_success
 from console.jobs.models import Job
 from console.plans.services import approve_plan, request_deploy
 from runner.protocol import JobType
+from specs.services import change_settings
 from tests.console_app import Console, code_of
 from tests.database_clock import finish_long_ago
 from tests.people import Tenant
@@ -87,7 +88,7 @@ def test_a_destroy_waits_for_the_specs_connection_test(console: Console, ours: T
     answer = operator.post("/api/jobs", json=body)
     assert (answer.status_code, code_of(answer)) == (409, "gate_closed")
     assert answer.json()["required_job_type"] == "CONNECTION_TEST"
-    assert "Run CONNECTION_TEST, then ask again" in answer.json()["detail"]
+    assert "Run CONNECTION_TEST, then try again" in answer.json()["detail"]
 
     job = ours.request(JobType.CONNECTION_TEST, spec=spec)
     runner = console.new_runner(ours)
@@ -156,11 +157,12 @@ def test_an_approval_is_for_one_plan_only(console: Console, ours: Tenant) -> Non
         ([{"kind": "approval", "count": "two"}], "gates[0].count"),
     ],
 )
-def test_gates_that_make_no_sense_are_refused_with_their_place(gates: Any, entry: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        validate_gates(gates)
-    assert str(refused.value).startswith(f"{entry}: ")
+def test_gates_that_make_no_sense_are_refused_with_their_place(ours: Tenant, gates: Any, entry: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        change_settings(spec=ours.spec, settings={"gates": gates}, changed_by=ours.admin)
+    assert str(refusal.value).startswith(f"{entry}: ")
 
 
-def test_gates_that_make_sense_are_taken_as_they_are() -> None:
-    assert validate_gates([CONNECTION_TEST, APPROVAL]) == [CONNECTION_TEST, APPROVAL]
+def test_gates_that_make_sense_are_taken_as_they_are(ours: Tenant) -> None:
+    gates = [CONNECTION_TEST, APPROVAL]
+    assert change_settings(spec=ours.spec, settings={"gates": gates}, changed_by=ours.admin).gates == gates

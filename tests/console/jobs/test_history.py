@@ -1,4 +1,4 @@
-"""History: one row per attempt, one event per thing that somebody did, and nothing is overwritten."""
+"""History: one row per attempt, one event per action, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def test_every_attempt_is_shown_with_its_runner_and_its_end(
     good.succeed(good.take_and_start())
 
     attempts = viewer.get(f"/api/jobs/{job.pk}/attempts").json()["data"]
-    assert [(one["number"], one["runner"], one["outcome"], one["orphaned"]) for one in attempts] == [
+    assert [
+        (attempt["number"], attempt["runner"], attempt["outcome"], attempt["orphaned"])
+        for attempt in attempts
+    ] == [
         (1, "lost", "lost", True),
         (2, "failing", "failed", False),
         (3, "good", "succeeded", False),
@@ -38,7 +41,7 @@ def test_every_attempt_is_shown_with_its_runner_and_its_end(
     assert attempts[0]["started_at"] is None
     assert "the lease ran out at" in attempts[0]["exit_reason"]
     assert attempts[1]["exit_reason"] == "No space left."
-    assert all(one["claimed_at"] <= one["ended_at"] for one in attempts)
+    assert all(attempt["claimed_at"] <= attempt["ended_at"] for attempt in attempts)
     assert fresh(job).retry_count == 1, "an attempt of which nothing ran costs no retry"
 
 

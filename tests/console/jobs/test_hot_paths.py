@@ -1,4 +1,4 @@
-"""What the busiest requests cost: few statements, each complete in itself, and no savepoint.
+"""The cost of the busiest requests: few statements, each complete in itself, and no savepoint.
 
 The server's own log is asked, so that it does not matter how a statement was sent.
 """
@@ -34,14 +34,14 @@ class ServerLog:
     """The statements that the server carried out."""
 
     def __init__(self) -> None:
-        self._database = _asked("SELECT current_database()")
-        self._path = Path(_asked("SHOW data_directory")).parent / "postgres.log"
+        self._database = _value_of("SELECT current_database()")
+        self._path = Path(_value_of("SHOW data_directory")).parent / "postgres.log"
 
     def during(self, work: Callable[[], object]) -> list[str]:
         begin, end = f"begin {some_uuid()}", f"end {some_uuid()}"
-        _asked(f"SELECT '{begin}'")
+        _value_of(f"SELECT '{begin}'")
         work()
-        _asked(f"SELECT '{end}'")
+        _value_of(f"SELECT '{end}'")
         wait_until(lambda: end in self._text(), what="the server's log")
         return _statements(self._text().partition(begin)[2].partition(end)[0], self._database)
 
@@ -66,7 +66,7 @@ def _is_marker(statement: str) -> bool:
     return bool(re.match(r"SELECT '(begin|end|$)", statement))
 
 
-def _asked(statement: str) -> str:
+def _value_of(statement: str) -> str:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return str(cursor.fetchone()[0])
@@ -84,7 +84,7 @@ def _set_logging(how: str) -> None:
         cursor.execute(f"ALTER SYSTEM {how}")
         cursor.execute("SELECT pg_reload_conf()")
     expected = "all" if "all" in how else "none"
-    wait_until(lambda: _asked("SHOW log_statement") == expected, what="the server's new setting")
+    wait_until(lambda: _value_of("SHOW log_statement") == expected, what="the server's new setting")
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def settle(runner: RunnerClient, ours: Tenant) -> Claim:
     return runner.take_and_start()
 
 
-def deeds(runner: RunnerClient, ours: Tenant) -> dict[str, tuple[Callable[[], Any], int]]:
-    """Each hot path, and how many statements it may take: who is it, unless that is remembered, and the deed.
+def hot_paths(runner: RunnerClient, ours: Tenant) -> dict[str, tuple[Callable[[], Any], int]]:
+    """Return each hot path with its limit of statements: the credential's, unless remembered, and its own.
 
-    What the deed's one statement does not do is tried again after a look at who it is.
+    A statement that does nothing is tried again after the credential was verified.
     """
     claim = settle(runner, ours)
     ours.request()
@@ -123,8 +123,8 @@ def deeds(runner: RunnerClient, ours: Tenant) -> dict[str, tuple[Callable[[], An
 def test_hot_paths_use_no_savepoint_and_few_statements(
     server_log: ServerLog, runner: RunnerClient, ours: Tenant
 ) -> None:
-    for name, (deed, allowed) in deeds(runner, ours).items():
-        statements = server_log.during(deed)
+    for name, (request, allowed) in hot_paths(runner, ours).items():
+        statements = server_log.during(request)
         assert statements, f"{name}: the server's log has nothing of it"
         text = "\n".join(statements)
         assert "SAVEPOINT" not in text.upper(), f"{name}: {text}"
@@ -134,7 +134,7 @@ def test_hot_paths_use_no_savepoint_and_few_statements(
 def test_a_heartbeat_writes_the_claim_only(server_log: ServerLog, runner: RunnerClient, ours: Tenant) -> None:
     claim = settle(runner, ours)
     statements = server_log.during(lambda: runner.beat(claim))
-    writes = [one for one in statements if re.match(r"\s*(WITH|INSERT|UPDATE|DELETE)", one)]
+    writes = [statement for statement in statements if re.match(r"\s*(WITH|INSERT|UPDATE|DELETE)", statement)]
     assert len(writes) == 1
     assert writes[0].lstrip().startswith("UPDATE jobs_jobclaim")
 
@@ -145,14 +145,14 @@ def test_starting_and_failing_use_no_savepoint_either(
     settle(runner, ours)
     ours.request()
     claim = runner.take()
-    for deed in (lambda: runner.start(claim), lambda: runner.fail(claim)):
-        statements = server_log.during(deed)
+    for request in (lambda: runner.start(claim), lambda: runner.fail(claim)):
+        statements = server_log.during(request)
         assert "SAVEPOINT" not in "\n".join(statements).upper()
         assert len(statements) <= 6, statements
 
 
 def test_asking_for_a_job_uses_no_savepoint(server_log: ServerLog, console: Console, ours: Tenant) -> None:
     operator, spec = console.person(ours, "operator"), ours.spec
-    asked = {"spec": str(spec.pk), "type": "PLAN"}
-    statements = server_log.during(lambda: operator.post("/api/jobs", json=asked))
+    body = {"spec": str(spec.pk), "type": "PLAN"}
+    statements = server_log.during(lambda: operator.post("/api/jobs", json=body))
     assert "SAVEPOINT" not in "\n".join(statements).upper()

@@ -66,8 +66,8 @@ def test_a_job_names_the_revision_that_it_is_of_and_a_deploy_and_a_retry_that_of
     operator = console.person(ours, "operator")
     plan = a_plan(console, ours)
     revise(ours.spec, variables={"name": "quay"})
-    looked = operator.post("/api/jobs", json={"spec": str(ours.spec.pk), "type": "PLAN", "revision": 1})
-    assert looked.json()["revision"] == 1
+    preview = operator.post("/api/jobs", json={"spec": str(ours.spec.pk), "type": "PLAN", "revision": 1})
+    assert preview.json()["revision"] == 1
     claim = runner.take_and_start()
     assert runner.fail(claim, fatal=True).status_code == 200
     again = retry_job(job=fresh(Job.objects.get(pk=claim.job_id)), requested_by=ours.operator)
@@ -89,7 +89,7 @@ def test_each_button_says_what_it_will_do(ours: Tenant, runner: RunnerClient) ->
     assert "heartbeat" in running
     assert "lease ends" in running
     cancel_job(job=fresh(job), requested_by=ours.operator)
-    assert "Terraform may still be running there" in page_of(ours.operator, job)
+    assert "Terraform may still be running on the runner" in page_of(ours.operator, job)
     runner.report(claim, "CANCELLED")
     assert "Retry queues a new plan job with the same configuration." in page_of(ours.operator, job)
 
@@ -177,19 +177,19 @@ def test_the_whole_log_is_searched_as_it_reads(console: Console, ours: Tenant, r
         claim, 1, "one", 'a "quoted" path\\here', "\x1b[31mcol\x1b[0moured", "ÄRGER", "100%", "one more"
     )
 
-    def found(text: str) -> list[int]:
+    def search(text: str) -> list[int]:
         answer = console.person(ours, "viewer").get(
             f"/api/jobs/{claim.job_id}/logs/search", params={"q": text}
         )
         return list(answer.json()["data"])
 
-    assert found("ONE") == [1, 6]
-    assert found('"quoted" PATH\\h') == [2]
-    assert found("coloured") == [3]
-    assert found("ärger") == [4]
-    assert found("%") == [5]
-    assert found("31m") == [], "what a terminal obeys is not text"
-    assert found("data") == [], "only the text is searched"
+    assert search("ONE") == [1, 6]
+    assert search('"quoted" PATH\\h') == [2]
+    assert search("coloured") == [3]
+    assert search("ärger") == [4]
+    assert search("%") == [5]
+    assert search("31m") == [], "what a terminal obeys is not text"
+    assert search("data") == [], "only the text is searched"
 
 
 def test_a_search_tells_how_much_there_is_and_is_only_for_those_who_may_read(
@@ -214,6 +214,6 @@ def test_events_are_the_lines_that_say_more_than_their_text(
     assert runner.log_lines(claim, 1, lines).status_code == 200
     path = f"/api/jobs/{claim.job_id}/logs/events"
     viewer = console.person(ours, "viewer")
-    assert [one["seq"] for one in viewer.get(path, params={"before": 9}).json()["data"]] == [2, 4]
-    (told,) = viewer.get(path, params={"before": 3}).json()["data"]
-    assert (told["seq"], told["data"]) == (2, phase)
+    assert [event["seq"] for event in viewer.get(path, params={"before": 9}).json()["data"]] == [2, 4]
+    (event,) = viewer.get(path, params={"before": 3}).json()["data"]
+    assert (event["seq"], event["data"]) == (2, phase)

@@ -139,7 +139,7 @@ def test_a_claim_is_of_no_use_to_another_organization(
 
 @every_saying
 def test_a_claim_holds_its_own_job_only(console: Console, ours: Tenant, say: Say) -> None:
-    """The id of one's own claim does not open a job that somebody else holds."""
+    """The id of a runner's own claim does not give it a job that another runner holds."""
     mine, other = ours.request(spec=ours.new_spec("mine")), ours.request(spec=ours.new_spec("other"))
     runner = console.new_runner(ours, "first")
     claim = runner.take_and_start()

@@ -16,7 +16,6 @@ from console.jobs import queue
 from console.jobs.lifecycle import (
     ACTIVE_STATUSES,
     MOVES,
-    POLICIES,
     Ending,
     is_final,
     sources,
@@ -24,6 +23,7 @@ from console.jobs.lifecycle import (
 from console.jobs.models import Attempt, Job, JobClaim, Outcome
 from console.jobs.queue import Actor, AttemptEnd, Held
 from console.jobs.services import cancel_job
+from console.jobs.types import KINDS
 from runner.protocol import FINAL_STATUSES, JobStatus, JobType, LogLevel
 from tests.people import Tenant, fresh
 
@@ -196,9 +196,9 @@ def test_each_value_survives_json(kind: type[JobType] | type[JobStatus] | type[L
 
 
 def test_every_type_has_a_policy_and_what_changes_infrastructure_is_never_retried_by_itself() -> None:
-    assert set(POLICIES) == set(JobType)
-    assert all(policy.timeout_seconds > 0 for policy in POLICIES.values())
-    changing = {type for type, policy in POLICIES.items() if policy.changes_infrastructure}
+    assert set(KINDS) == set(JobType)
+    assert all(kind.timeout_seconds > 0 for kind in KINDS.values())
+    changing = {type for type, kind in KINDS.items() if kind.changes_infrastructure}
     assert changing == {
         JobType.DEPLOY,
         JobType.DESTROY,
@@ -206,8 +206,8 @@ def test_every_type_has_a_policy_and_what_changes_infrastructure_is_never_retrie
         JobType.UPDATE_WORKER,
         JobType.DESTROY_WORKER,
     }
-    assert all(POLICIES[type].max_retries == 0 for type in changing)
-    assert all(POLICIES[type].max_retries > 0 for type in set(JobType) - changing)
+    assert all(KINDS[type].max_retries == 0 for type in changing)
+    assert all(KINDS[type].max_retries > 0 for type in set(JobType) - changing)
 
 
 @pytest.mark.parametrize("type", list(JobType))
@@ -215,8 +215,8 @@ def test_a_new_job_waits_with_its_types_policy_and_nothing_else(ours: Tenant, ty
     job = fresh(ours.request(type))
     assert job.status == "QUEUED"
     assert (job.max_retries, job.timeout_seconds) == (
-        POLICIES[type].max_retries,
-        POLICIES[type].timeout_seconds,
+        KINDS[type].max_retries,
+        KINDS[type].timeout_seconds,
     )
     assert (job.retry_count, job.attempt_count, job.result, job.error_code, job.error_message) == (
         0,

@@ -39,7 +39,7 @@ def claim(runner: RunnerClient, ours: Tenant) -> Claim:
 
 
 def messages_of(claim: Claim) -> list[tuple[int, str]]:
-    return [(seq, one["message"]) for seq, one in log_lines(Job.objects.get(pk=claim.job_id), limit=5_000)]
+    return [(seq, line["message"]) for seq, line in log_lines(Job.objects.get(pk=claim.job_id), limit=5_000)]
 
 
 def test_lines_are_numbered_from_one_and_the_answer_says_how_to_go_on(
@@ -121,7 +121,7 @@ def test_a_batch_has_at_most_so_many_bytes(runner: RunnerClient, claim: Claim) -
 
 
 def test_bytes_are_counted_and_not_characters(runner: RunnerClient, claim: Claim, settings: Settings) -> None:
-    """Of three bytes each in UTF-8: a batch that has few enough characters, and too many bytes."""
+    """Three bytes each in UTF-8: the batch has few enough characters, and too many bytes."""
     long = "€" * MAX_LINE_CHARS
     wide = [long] * (MAX_BATCH_BYTES // len(long.encode()) + 1)
     assert sum(map(len, wide)) < MAX_BATCH_BYTES // 2
@@ -190,7 +190,7 @@ def test_the_state_credential_of_the_claim_is_masked(runner: RunnerClient, claim
 
 
 def secret_claim(runner: RunnerClient, ours: Tenant) -> Claim:
-    """Of a Spec with a secret of two lines, one word of which the log itself has everywhere."""
+    """A Spec with a secret of two lines, one word of which is everywhere in the log."""
     for name, value in (("KEY", "first half\nsecond half"), ("WORD", "message")):
         change_variable(
             spec=ours.spec,
@@ -213,8 +213,8 @@ def test_a_secret_that_a_runner_did_not_mask_is_masked_here(
         masking.forget_secrets(UUID(claim.claim_id))
     lines = [line("a message: first half"), line("second half", error={"detail": ["see second half"]})]
     assert runner.log_lines(claim, 1, lines).status_code == 200
-    stored = [one for _, one in log_lines(Job.objects.get(pk=claim.job_id), limit=10)]
-    assert [one["message"] for one in stored] == ["a (sensitive): (sensitive)", "(sensitive)"]
+    stored = [line for _, line in log_lines(Job.objects.get(pk=claim.job_id), limit=10)]
+    assert [line["message"] for line in stored] == ["a (sensitive): (sensitive)", "(sensitive)"]
     assert stored[1]["data"]["error"] == {"detail": ["see (sensitive)"]}
 
 
@@ -268,7 +268,7 @@ def test_the_same_batch_sent_many_times_at_once_is_kept_once(
 ) -> None:
     body = {"claim_id": claim.claim_id, "first_seq": 1, "lines": [line("one"), line("two")]}
     sent = [runner.begin("POST", f"/api/jobs/{claim.job_id}/logs", json=body) for _ in range(8)]
-    assert {one.result(10).text for one in sent} == {'{"next_seq":3}'}
+    assert {answer.result(10).text for answer in sent} == {'{"next_seq":3}'}
     assert messages_of(claim) == [(1, "one"), (2, "two")]
 
 

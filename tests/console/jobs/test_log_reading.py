@@ -34,15 +34,15 @@ def claim(runner: RunnerClient, ours: Tenant) -> Claim:
 def read(viewer: Http, claim: Claim, query: str = "") -> list[tuple[int, str]]:
     answer = viewer.get(f"/api/jobs/{claim.job_id}/logs{query}")
     assert answer.status_code == 200, answer.text
-    return [(one["seq"], one["message"]) for one in answer.json()["data"]]
+    return [(line["seq"], line["message"]) for line in answer.json()["data"]]
 
 
 def test_lines_come_with_number_time_level_message_and_data(
     runner: RunnerClient, viewer: Http, claim: Claim
 ) -> None:
     runner.log_lines(claim, 1, [line("hello", "warn", kind="phase", phase="init")])
-    (one,) = viewer.get(f"/api/jobs/{claim.job_id}/logs").json()["data"]
-    assert one == {
+    (stored,) = viewer.get(f"/api/jobs/{claim.job_id}/logs").json()["data"]
+    assert stored == {
         "seq": 1,
         "at": "2026-01-01T00:00:00Z",
         "level": "warn",
@@ -54,7 +54,7 @@ def test_lines_come_with_number_time_level_message_and_data(
 def test_reading_goes_on_after_a_number_page_by_page(
     runner: RunnerClient, viewer: Http, claim: Claim
 ) -> None:
-    """Whatever the batches were, the pages have every line once."""
+    """The pages have every line once, however it was batched."""
     seq = 1
     for size in (1, 7, 2, 40, 3):
         runner.log(claim, seq, *(f"line {seq + n}" for n in range(size)))

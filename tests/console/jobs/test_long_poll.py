@@ -25,7 +25,7 @@ def slow_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wait_until_it_is_held(console: Console) -> None:
-    """Until the console listens for somebody who waits."""
+    """Wait until the console listens for a held request."""
 
     async def listening() -> bool:
         return bool(listener()._subscriptions) and listener()._ready.is_set()
@@ -99,5 +99,5 @@ def test_one_job_is_given_to_one_of_many_who_wait(console: Console, ours: Tenant
     held = [console.new_runner(ours, f"runner-{n}").begin_claim(wait=1.5) for n in range(5)]
     wait_until_it_is_held(console)
     ours.request()
-    claims = [claim_in(one.result(10)) for one in held]
+    claims = [claim_in(request.result(10)) for request in held]
     assert len([claim for claim in claims if claim]) == 1

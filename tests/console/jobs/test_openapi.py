@@ -36,6 +36,13 @@ def test_it_tells_of_the_header_that_makes_a_repeat_safe(console: Console, ours:
     assert header in console.person(ours, "viewer").get("/api/openapi").text
 
 
+def test_it_offers_the_types_that_can_be_requested_on_a_spec() -> None:
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    schemas = schema["components"]["schemas"]
+    assert schemas["JobRequest"]["properties"]["type"]["$ref"].endswith("/RequestableJobTypeEnum")
+    assert schemas["RequestableJobTypeEnum"]["enum"] == ["PLAN", "DESTROY"]
+
+
 def test_it_says_how_a_state_is_answered() -> None:
     """A runner tells the console's answers from a proxy's by that."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]

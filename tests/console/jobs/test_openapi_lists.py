@@ -19,7 +19,7 @@ from tests.people import Tenant
 
 Document = dict[str, Any]
 
-#: Every list that there was when this was written. A list of a new endpoint joins by itself.
+#: Every list that there was when this was written. A list of a new endpoint joins automatically.
 KNOWN = {
     "/api/jobs",
     "/api/jobs/{job_id}/attempts",
@@ -58,7 +58,7 @@ def job(console: Console, ours: Tenant) -> Job:
     save_variable_set(organization=ours.organization, name="all", bundle=bundle, saved_by=ours.admin)
     outputs = {"size": {"value": [1], "type": "number"}, "key": {"sensitive": True, "type": "string"}}
     record_deploy(spec=ours.spec, outputs=outputs)
-    asked = ours.request()
+    job = ours.request()
     runner = console.new_runner(ours)
     claim = runner.take_and_start()
     runner.log(claim, 1, "one line")
@@ -68,19 +68,19 @@ def job(console: Console, ours: Tenant) -> Job:
         headers={"Content-Type": "application/octet-stream"},
     )
     runner.fail(claim, fatal=True)
-    return asked
+    return job
 
 
 def lists_in(document: Document) -> dict[str, Document]:
     """The schemas of what GETs answer with, where that has a list as `data`."""
-    found = {}
+    lists = {}
     for path, operations in document["paths"].items():
         answers = operations.get("get", {}).get("responses", {})
         schema = answers.get("200", {}).get("content", {}).get("application/json", {}).get("schema")
         properties = _resolved(document, schema or {}).get("properties", {})
         if properties.get("data", {}).get("type") == "array":
-            found[path] = schema
-    return found
+            lists[path] = schema
+    return lists
 
 
 def test_no_list_is_described_as_a_bare_array(published: Document) -> None:

@@ -1,4 +1,4 @@
-"""How much work waits, for autoscalers: over HTTP, as Prometheus text, and as the documented SQL."""
+"""The queue's depth, for autoscalers: over HTTP, as Prometheus text, and as the documented SQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def documented_queries() -> list[str]:
 
 
 def keda_count(organization: str = "ours", pool: str = "default") -> int:
-    """What KEDA would be told."""
+    """Return the value that KEDA would read."""
     (query,) = [sql for sql in documented_queries() if sql.startswith("SELECT")]
     query = query.replace("'acme'", f"'{organization}'").replace("'default'", f"'{pool}'")
     with connection.cursor() as cursor:

@@ -131,11 +131,11 @@ def test_two_different_endings_at_once_one_is_written(console: Console, ours: Te
     runner = console.runner(credential)
     claim = runner.take_and_start()
     path = f"/api/jobs/{claim.job_id}/status"
-    asked = [
+    requests = [
         console.runner(credential).begin("PUT", path, json={"claim_id": claim.claim_id, **ENDINGS[name]})
         for name in ("success", "failure")
     ]
-    answers = [one.result(10) for one in asked]
+    answers = [request.result(10) for request in requests]
     assert sorted(answer.status_code for answer in answers) == [200, 409]
     winner = next(answer for answer in answers if answer.status_code == 200)
     assert fresh(job).status == winner.json()["status"]

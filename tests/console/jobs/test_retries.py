@@ -1,4 +1,4 @@
-"""Retries: by itself with growing pauses where that is safe, by a click where a person decides."""
+"""Retries: automatic with growing pauses where that is safe, by a click where a person decides."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from console.audit.models import AuditEvent
 from console.jobs.attempts import RETRY_BASE_SECONDS, RETRY_MAX_SECONDS, retry_delay
-from console.jobs.lifecycle import POLICIES
 from console.jobs.models import Job
 from console.jobs.services import cancel_job, retry_job
+from console.jobs.types import KINDS
 from console.plans.services import request_deploy
 from runner.protocol import JobType
 from specs.models import Revision
@@ -19,8 +19,8 @@ from tests.database_clock import let_retry_wait_pass
 from tests.people import Tenant, fresh
 from tests.plans_made import a_plan
 
-READING = [type for type, policy in POLICIES.items() if not policy.changes_infrastructure]
-CHANGING = [type for type, policy in POLICIES.items() if policy.changes_infrastructure]
+READING = [type for type, kind in KINDS.items() if not kind.changes_infrastructure]
+CHANGING = [type for type, kind in KINDS.items() if kind.changes_infrastructure]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_failed_read_goes_back_to_the_queue_and_is_tried_as_often_as_its_type_
     runner: RunnerClient, ours: Tenant, type: JobType
 ) -> None:
     job = ours.request(type)
-    for retry in range(1, POLICIES[type].max_retries + 1):
+    for retry in range(1, KINDS[type].max_retries + 1):
         claim = runner.take_and_start()
         assert runner.fail(claim).json() == {"status": "QUEUED"}
         waiting = fresh(job)
@@ -52,8 +52,8 @@ def test_a_failed_read_goes_back_to_the_queue_and_is_tried_as_often_as_its_type_
     assert runner.fail(runner.take_and_start()).json() == {"status": "FAILED"}
     ended = fresh(job)
     assert (ended.retry_count, ended.attempt_count) == (
-        POLICIES[type].max_retries,
-        POLICIES[type].max_retries + 1,
+        KINDS[type].max_retries,
+        KINDS[type].max_retries + 1,
     )
     assert (ended.error_code, ended.error_message) == ("broken", "It broke.")
 

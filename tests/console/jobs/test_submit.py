@@ -68,7 +68,7 @@ def test_the_same_key_for_another_request_is_refused(operator: Http, ours: Tenan
     assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch")
     answer = ask(operator, ours, key="one", destroy="true")
     assert (answer.status_code, code_of(answer)) == (422, "idempotency_mismatch"), (
-        "a plan for another purpose"
+        "a plan with another intent"
     )
     assert Job.objects.count() == 1
 
@@ -85,11 +85,11 @@ def test_a_key_belongs_to_its_organization(
 def test_equal_keys_at_once_make_one_job(console: Console, ours: Tenant, round: int) -> None:
     ours.spec  # noqa: B018  made before the race
     people = [console.person(ours, "operator") for _ in range(6)]
-    asked = [
+    requests = [
         person.begin("POST", "/api/jobs", json=body(ours), headers={"Idempotency-Key": "one"})
         for person in people
     ]
-    answers = [one.result(30) for one in asked]
+    answers = [request.result(30) for request in requests]
     assert {answer.status_code for answer in answers} == {202}, [answer.text for answer in answers]
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert Job.objects.count() == 1
@@ -110,15 +110,15 @@ def test_a_second_job_of_a_spec_is_refused_with_the_address_of_the_first(
     problem = answer.json()
     assert problem["holder_id"] == first["id"]
     assert problem["holder_url"] == reverse("job", args=["ours", first["number"]])
-    assert f"network is held by PLAN #{first['number']}, which is QUEUED" in problem["detail"]
+    assert f"network is in use by PLAN #{first['number']}, which is QUEUED" in problem["detail"]
 
 
 @pytest.mark.parametrize("round", range(3))
 def test_of_eight_clicks_at_once_exactly_one_wins(console: Console, ours: Tenant, round: int) -> None:
     ours.spec  # noqa: B018  made before the race
     people = [console.person(ours, "operator") for _ in range(8)]
-    asked = [person.begin("POST", "/api/jobs", json=body(ours)) for person in people]
-    assert Counter(one.result(30).status_code for one in asked) == {202: 1, 409: 7}
+    requests = [person.begin("POST", "/api/jobs", json=body(ours)) for person in people]
+    assert Counter(request.result(30).status_code for request in requests) == {202: 1, 409: 7}
     assert Job.objects.count() == 1
 
 
@@ -144,6 +144,8 @@ def test_a_destroy_is_confirmed_with_the_name_of_the_spec(operator: Http, ours: 
 def test_what_is_not_asked_for_on_a_spec_is_refused(operator: Http, ours: Tenant, type: str) -> None:
     answer = ask(operator, ours, type=type)
     assert (answer.status_code, code_of(answer)) == (400, "bad_input")
+    assert f"{type} is not requested on a Spec" in answer.text
+    assert "POST /api/plans/{plan_id}/deploy" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""«Why is this waiting?»: one sentence and the remedy, for everything that is not final."""
+""" "Why is this waiting?": one sentence and the remedy, for everything that is not final."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.people import Tenant
 
 
 def why(console: Console, ours: Tenant, job: Job) -> tuple[str, str] | None:
-    """What the API tells a viewer, with seconds in tens: looking takes time, too."""
+    """Return the API's answer to a viewer, with seconds in tens, since asking takes time too."""
     waiting = console.person(ours, "viewer").get(f"/api/jobs/{job.pk}").json()["waiting"]
     return (re.sub(r"\d s\b", "0 s", waiting["reason"]), waiting["remedy"]) if waiting else None
 
@@ -39,7 +39,7 @@ def test_no_runner_serves_the_pool(console: Console, ours: Tenant) -> None:
 def test_no_runner_is_online(console: Console, ours: Tenant, runner: RunnerClient) -> None:
     Runner.objects.update(status="OFFLINE")
     assert why(console, ours, ours.request()) == (
-        "No runner online in pool default.",
+        "No runner is online in pool default.",
         "Start worker, or add a runner.",
     )
 
@@ -47,16 +47,16 @@ def test_no_runner_is_online(console: Console, ours: Tenant, runner: RunnerClien
 def test_no_runner_takes_this_type(console: Console, ours: Tenant) -> None:
     console.new_runner(ours, types=["DESTROY"])
     assert why(console, ours, ours.request()) == (
-        "No runner online in pool default takes PLAN jobs now.",
-        "Add a runner that runs PLAN, or end the drain of one.",
+        "No online runner in pool default accepts PLAN jobs.",
+        "Add a runner that accepts PLAN jobs, or end a runner's drain.",
     )
 
 
 def test_the_only_runner_drains(console: Console, ours: Tenant, runner: RunnerClient) -> None:
     Runner.objects.update(draining_since=Now())
     assert why(console, ours, ours.request()) == (
-        "No runner online in pool default takes PLAN jobs now.",
-        "Add a runner that runs PLAN, or end the drain of one.",
+        "No online runner in pool default accepts PLAN jobs.",
+        "Add a runner that accepts PLAN jobs, or end a runner's drain.",
     )
 
 
@@ -65,7 +65,7 @@ def test_all_slots_are_busy(console: Console, ours: Tenant, runner: RunnerClient
     runner.take_and_start()
     ours.request(spec=ours.new_spec("ahead"))
     assert why(console, ours, ours.request()) == (
-        "All 1 slots of pool default are busy, and 1 jobs are ahead.",
+        "The only slot in pool default is busy; 1 job ahead.",
         "Wait, or add a runner.",
     )
 
@@ -73,7 +73,7 @@ def test_all_slots_are_busy(console: Console, ours: Tenant, runner: RunnerClient
 def test_about_to_be_claimed(console: Console, ours: Tenant, runner: RunnerClient) -> None:
     ours.request(spec=ours.new_spec("ahead"))
     assert why(console, ours, ours.request()) == (
-        "About to be claimed: 1 slots are free in pool default, 1 jobs are ahead.",
+        "Starting: 1 free slot in pool default; 1 job ahead.",
         "",
     )
 
@@ -93,7 +93,7 @@ def test_a_drain(console: Console, ours: Tenant, runner: RunnerClient, whole: bo
     else:
         set_organization_drain(organization=ours.organization, draining=True, requested_by=ours.admin)
     assert why(console, ours, job) == (
-        "No jobs are handed out: draining.",
+        "Draining: no jobs are started.",
         "Wait until an admin ends the drain.",
     )
 
@@ -106,7 +106,7 @@ def test_the_runner_is_silent(console: Console, ours: Tenant, runner: RunnerClie
     )
     reason, remedy = why(console, ours, job) or ("", "")
     assert reason == "Runner worker has been silent for 40 s; its lease expires in 80 s."
-    assert remedy == "Look at runner worker; the job is taken back when the lease ends."
+    assert remedy == "Check runner worker; the job is taken back when the lease expires."
 
 
 def test_the_runners_lease_has_expired(console: Console, ours: Tenant, runner: RunnerClient) -> None:
@@ -125,8 +125,8 @@ def test_a_person_asked_it_to_stop(console: Console, ours: Tenant, runner: Runne
     cancel_job(job=job, requested_by=ours.second_operator)
     Job.objects.update(cancel_requested_at=Now() - timedelta(seconds=11))
     assert why(console, ours, job) == (
-        f"{ours.second_operator.username} asked it to stop 10 s ago; Terraform is finishing what it began.",
-        "Wait, or force-cancel: Terraform may then still be running on the runner.",
+        f"{ours.second_operator} cancelled it 10 s ago; Terraform is finishing its current operations.",
+        "Wait, or force cancel: Terraform may then still be running on the runner.",
     )
 
 
@@ -136,7 +136,7 @@ def test_the_timeout_asked_it_to_stop(console: Console, ours: Tenant, runner: Ru
     let_time_pass_since_claim(job, timedelta(hours=2))
     request_timeouts()
     reason, _ = why(console, ours, job) or ("", "")
-    assert reason.startswith("The timeout asked it to stop 0 s ago")
+    assert reason.startswith("The job timed out 0 s ago")
 
 
 def test_what_gets_on_waits_for_nothing(console: Console, ours: Tenant, runner: RunnerClient) -> None:
@@ -159,4 +159,4 @@ def test_the_second_job_of_a_spec_is_told_which_job_holds_it(console: Console, o
     answer = console.person(ours, "operator").post(
         "/api/jobs", json={"spec": str(ours.spec.pk), "type": "PLAN"}
     )
-    assert f"network is held by PLAN #{first.number}, which is QUEUED" in answer.json()["detail"]
+    assert f"network is in use by PLAN #{first.number}, which is QUEUED" in answer.json()["detail"]

@@ -74,7 +74,7 @@ def test_a_burst_wakes_without_losing_the_last(transactional_db: None, console: 
 def test_after_the_connection_was_lost_everyone_is_woken_and_hears_again(
     transactional_db: None, console: Console
 ) -> None:
-    """Whatever was said while nobody listened would otherwise be noticed by polling only."""
+    """Notifications that came while nobody listened would otherwise be noticed by polling only."""
 
     async def listen() -> tuple[set[str], set[str]]:
         async with listener().subscribe(["one"]) as subscription:

@@ -14,7 +14,7 @@ from console.accounts.authentication import sign_in_with_session
 from console.accounts.consumers import OrganizationConsumer
 from console.accounts.models import User
 from console.accounts.services import end_all_sessions
-from console.jobs import facts
+from console.jobs import job_header
 from console.jobs.log.consumers import JobConsumer
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
@@ -161,13 +161,13 @@ def test_however_many_watch_the_database_is_read_once(
     console: Console, runner: RunnerClient, claim: Claim, ours: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[Any] = []
-    read = facts._read
+    read = job_header._read_header
 
-    def noted(job_id: Any) -> Any:
+    def count_read(job_id: Any) -> Any:
         reads.append(job_id)
         return read(job_id)
 
-    monkeypatch.setattr(facts, "_read", noted)
+    monkeypatch.setattr(job_header, "_read_header", count_read)
     sockets = [job_socket(console, ours.viewer, claim.job_id).open() for _ in range(20)]
     for socket in sockets:
         socket.status_frame()
@@ -187,11 +187,11 @@ def test_the_status_comes_after_the_lines_that_led_to_it(
     assert socket.status_frame() == "PROCESSING"
     runner.log(claim, 1, "the end")
     runner.succeed(claim)
-    seen: list[str] = []
-    while "SUCCESS" not in seen:
+    messages: list[str] = []
+    while "SUCCESS" not in messages:
         frame = socket.frame()
-        seen.append(frame.get("status") or frame["type"])
-    assert "log" in seen[: seen.index("SUCCESS")]
+        messages.append(frame.get("status") or frame["type"])
+    assert "log" in messages[: messages.index("SUCCESS")]
     socket.close()
 
 

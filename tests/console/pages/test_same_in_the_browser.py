@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page as Tab
 
-from console.pages.templatetags.parts import age, duration
+from console.durations import duration
+from console.pages.templatetags.parts import age
 from console.pages.templatetags.plans import GLYPHS
 from tests.console_process import Server
 from tests.journeys.browser import opened, running_browser

@@ -44,7 +44,7 @@ def test_the_page_says_who_gave_one_and_who_may_and_has_a_button_for_those(
     assert "Approve this plan" not in page
     assert "/apply" not in page
     assert "Plan 1 has 0 of 1 approvals" in refusal_in(asker.applies(plan))
-    assert "Whoever asked for a plan cannot approve it" in refusal_in(asker.approves(plan))
+    assert "The requester of a plan cannot approve it" in refusal_in(asker.approves(plan))
     assert "Approve this plan" not in Person(ours.viewer).sees(plan)
 
     assert "Approve this plan" in other.sees(plan)

@@ -89,7 +89,7 @@ def test_addresses_have_their_module_and_index(ours: Tenant) -> None:
 def test_a_wrong_name_is_refused_on_the_server(ours: Tenant) -> None:
     answer = Person(ours.operator).presses("spec-destroy", ours.spec, confirmation="Network")
     assert answer.status_code == 400
-    assert "Nothing was done" in refusal_in(answer)
+    assert "Nothing was changed" in refusal_in(answer)
     assert not ours.spec.jobs.exists()
 
 
@@ -98,7 +98,7 @@ def test_a_protected_spec_is_not_destroyed_without_a_reviewed_plan(console: Cons
     body = {"spec": str(spec.pk), "type": "DESTROY", "confirmation": spec.name}
     answer = console.person(ours, "operator").post("/api/jobs", json=body)
     assert (answer.status_code, code_of(answer)) == (409, "gate_closed")
-    assert "plan its destroy, have the plan approved" in answer.json()["detail"]
+    assert "create a destroy plan, have it approved" in answer.json()["detail"]
     person = Person(ours.operator)
     refused = person.presses("spec-destroy", spec, confirmation=spec.name)
     assert "network is protected" in refusal_in(refused)

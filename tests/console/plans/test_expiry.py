@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.audit.models import ActorKind, AuditEvent
 from console.errors import SpecExpired
-from console.janitor.services import look
+from console.janitor.services import run_once
 from console.jobs.models import Job
 from console.jobs.services import retry_job
 from console.plans.expiry import act_on_expired_specs
@@ -50,7 +50,7 @@ def test_a_plan_to_destroy_is_queued_once_and_waits_for_review(console: Console,
     spec = ours.spec
     write_state(ours, spec, "one", "two")
     let_expire(spec)
-    look()
+    run_once()
     (job,) = Job.objects.filter(spec=spec)
     assert (job.type, job.status, job.requested_by) == ("PLAN", "QUEUED", None)
     assert job.config_snapshot["destroy"] is True
@@ -58,11 +58,11 @@ def test_a_plan_to_destroy_is_queued_once_and_waits_for_review(console: Console,
     assert (event.actor_kind, event.data["outcome"], event.data["job"]) == (
         ActorKind.SYSTEM, "destroy_planned", job.number,
     )  # fmt: skip
-    look()
+    run_once()
     assert Job.objects.filter(spec=spec).count() == 1
     gone = document(resource("terraform_data.one", "delete"), resource("terraform_data.two", "delete"))
     plan = plan_made_by(console, ours, fresh(job), json=gone, lineage="3f9f2c1e-lineage", serial=1)
-    look()
+    run_once()
     assert Job.objects.filter(spec=spec).count() == 1, "what was acted on is not acted on again"
     assert "plans its destroy, for people to review" in Person(ours.viewer).reads("spec", spec)
     # An expiry stops what applies, not what destroys.

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from console.jobs.purpose import to_refresh
+from console.jobs.intent import as_refresh_only
 from console.jobs.services import current_document, request_job
 from console.plans.models import Plan
 from console.plans.review import PAGE_ROWS
@@ -143,7 +143,7 @@ def test_a_stale_plan_lists_everything_that_changed(console: Console, ours: Tena
 
 def test_a_refresh_only_plan_shows_what_others_did(console: Console, ours: Tenant) -> None:
     def look(drifted: list[object]) -> str:
-        snapshot = to_refresh(current_document(ours.spec))
+        snapshot = as_refresh_only(current_document(ours.spec))
         job = request_job(spec=ours.spec, type=JobType.PLAN, requested_by=ours.operator, snapshot=snapshot)
         body = json.dumps({"resource_changes": [], "resource_drift": drifted}).encode()
         return Person(ours.viewer).sees(plan_made_by(console, ours, job, json=body))

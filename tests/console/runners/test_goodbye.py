@@ -10,7 +10,7 @@ import pytest
 from django.db.models.functions import Now
 
 from console.audit.models import AuditEvent
-from console.janitor.services import look
+from console.janitor.services import run_once
 from console.jobs.models import JobClaim
 from console.live import topics
 from console.live.publish import publisher
@@ -57,7 +57,7 @@ def test_it_is_offline_at_once_and_that_is_no_outage(
     assert listed["status"] == "OFFLINE"
     assert listed["stopped_at"] is not None
     Runner.objects.update(last_contact_at=Now() - timedelta(hours=1))
-    look()
+    run_once()
     assert actions().count("runner.stopped") == 1
     assert "runner.offline" not in actions()
 
@@ -138,7 +138,7 @@ def test_a_job_that_it_holds_is_its_own_until_the_lease_ends(ours: Tenant, runne
     claim = runner.take_and_start()
     before = JobClaim.objects.values().get()
     goodbye(runner, "first")
-    look()
+    run_once()
     assert JobClaim.objects.values().get() == before
     assert fresh(job).status == "PROCESSING"
     assert runner.succeed(claim).status_code == 200
@@ -149,7 +149,7 @@ def test_a_runner_that_says_no_goodbye_is_offline_after_a_minute(console: Consol
     old, credential = ours.new_runner("old")
     hello(console.runner(credential), "")
     let_runner_be_silent(old, timedelta(seconds=61))
-    look()
+    run_once()
     assert (status(), Runner.objects.get().stopped_at) == ("OFFLINE", None)
 
 

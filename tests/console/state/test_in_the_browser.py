@@ -71,7 +71,7 @@ def test_browse_compare_unlock_and_roll_back(served: str, ours: Tenant) -> None:
         page.get_by_role("row", name="uploaded it").last.get_by_role("button", name="Roll back…").click()
         page.get_by_label("Type network to confirm").fill("not its name")
         page.get_by_role("button", name="Roll back to serial 1").click()
-        expect(page.get_by_role("alert").filter(has_text="is not 'network'")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="type 'network' to confirm")).to_be_visible()
         witness.forgive("400")
         page.get_by_label("Type network to confirm").fill("network")
         page.get_by_role("button", name="Roll back to serial 1").click()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.audit.models import AuditEvent
-from console.janitor.services import end_timed_out_jobs, look, take_back_lost_jobs
+from console.janitor.services import end_timed_out_jobs, run_once, take_back_lost_jobs
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
 from console.jobs.waiting import why_waiting
@@ -119,8 +119,8 @@ def test_a_second_look_does_nothing_more(background: Background, ours: Tenant, r
     job = ours.request(JobType.DESTROY)
     locked(background, ours, runner.take_and_start())
     let_lease_run_out(job)
-    look()
-    look()
+    run_once()
+    run_once()
     assert len(refresh_only_plans(ours)) == 1
     assert StateLock.objects.count() == 1
 

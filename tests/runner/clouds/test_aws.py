@@ -31,12 +31,11 @@ from runner.protocol import ClaimRequest, IdentityTokenRequest
 from tests.console.state.emulators import BUCKET, REGION
 from tests.people import Tenant, new_key
 from tests.runner.clouds.conftest import NewRequest, StartRunner
-from tests.runner.clouds.starting import AWS_ACCOUNT, Gate, account_trust, aws, web_trust
-from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
-from tests.runner.clouds.working import (
+from tests.runner.clouds.fake_clouds import AWS_ACCOUNT, FakeCloud, account_trust, aws, web_trust
+from tests.runner.clouds.identity_jobs import (
     always,
-    end_what_is_old,
-    everything_told,
+    everything_reported,
+    expire_old_credentials,
     identity_subject,
     kid_of,
     lines,
@@ -46,6 +45,7 @@ from tests.runner.clouds.working import (
     use_identity,
     waiting_files,
 )
+from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
 from tests.waiting import wait_until
 
@@ -56,15 +56,15 @@ S3 = {"bucket": BUCKET, "region": REGION, "use_path_style": True, "use_lockfile"
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    with aws(tmp_path_factory.mktemp("aws")) as gate:
-        yield gate
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    with aws(tmp_path_factory.mktemp("aws")) as fake:
+        yield fake
 
 
 @pytest.fixture
-def gate(started: Gate, installation: Installation) -> Gate:
-    started.tell(forget=True)
-    started.tell(issuers={installation.url: [AUDIENCE]})
+def fake(started: FakeCloud, installation: Installation) -> FakeCloud:
+    started.configure(forget=True)
+    started.configure(issuers={installation.url: [AUDIENCE]})
     return started
 
 
@@ -87,8 +87,8 @@ def new_identity(ours: Tenant, role_arn: str, *, name: str = "account", **settin
     )
 
 
-def exchanges(gate: Gate) -> list[dict[str, Any]]:
-    return gate.seen(action="AssumeRoleWithWebIdentity", status=200)
+def exchanges(fake: FakeCloud) -> list[dict[str, Any]]:
+    return fake.requests(action="AssumeRoleWithWebIdentity", status=200)
 
 
 def fetch_of(identity: CloudIdentity) -> Job | None:
@@ -96,18 +96,18 @@ def fetch_of(identity: CloudIdentity) -> Job | None:
 
 
 @pytest.fixture
-def endpoint(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For boto3 in this process."""
-    for name, value in gate.machine.items():
+def endpoint(fake: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configure boto3 in this process."""
+    for name, value in fake.machine.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 def test_a_token_of_the_consoles_opens_the_role(
-    gate: Gate, mint: Mint, endpoint: None, new_request: NewRequest
+    fake: FakeCloud, mint: Mint, endpoint: None, new_request: NewRequest
 ) -> None:
-    role = gate.new_role("opens", trust=[web_trust(mint.issuer, subject=SUBJECT)])
-    attempted = new_request("aws", role_settings(role), mint.good(), environ=gate.machine)
+    role = fake.new_role("opens", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    attempted = new_request("aws", role_settings(role), mint.good(), environ=fake.machine)
     cloud = AwsRole(attempted.request)
     credentials = cloud.open()
     assert cloud.client("sts", "eu-west-1").get_caller_identity()["Account"] == "123456789012"
@@ -119,11 +119,11 @@ def test_a_token_of_the_consoles_opens_the_role(
 
 @pytest.mark.parametrize("how", WRONGS)
 def test_a_token_that_is_wrong_in_one_respect_does_not(
-    how: str, gate: Gate, mint: Mint, endpoint: None, new_request: NewRequest
+    how: str, fake: FakeCloud, mint: Mint, endpoint: None, new_request: NewRequest
 ) -> None:
-    role = gate.new_role("refuses", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    role = fake.new_role("refuses", trust=[web_trust(mint.issuer, subject=SUBJECT)])
     token = mint.wrong(how)
-    attempted = new_request("aws", role_settings(role), token, environ=gate.machine)
+    attempted = new_request("aws", role_settings(role), token, environ=fake.machine)
     with pytest.raises(StepFailed) as refused:
         AwsRole(attempted.request).open()
     assert refused.value.code == "credentials_refused"
@@ -136,18 +136,18 @@ def test_a_token_that_is_wrong_in_one_respect_does_not(
 
 
 def test_terraform_on_s3_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner, tmp_path: Path
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     """Sessions of seconds, a token file that is replaced every second, and another key from the middle on."""
-    role = gate.new_role("deploys", trust=[web_trust(installation.url, subject=subject_of(ours, "*"))])
+    role = fake.new_role("deploys", trust=[web_trust(installation.url, subject=subject_of(ours, "*"))])
     project = new_project(ours, waiting_files(tmp_path), name="on-s3")
     use_identity(project, new_identity(ours, role), keep_in=S3)
-    gate.tell(session_seconds=SHORT_SECONDS)
-    runner = start_runner(gate.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
+    fake.configure(session_seconds=SHORT_SECONDS)
+    runner = start_runner(fake.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
     deploy = project.deploy(project.plan(seconds=90))
     wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
-    before = {one["jti"] for one in exchanges(gate)}
-    keys_before = {one["key"] for one in exchanges(gate)}
+    before = {request["jti"] for request in exchanges(fake)}
+    keys_before = {request["key"] for request in exchanges(fake)}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
     assert token_file.stat().st_mode & 0o777 == 0o600
     token, old_key = token_file.read_text(), current_key().kid
@@ -157,38 +157,42 @@ def test_terraform_on_s3_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
     wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=30, what="a token of the new key")
     ends_at = time.time() + SHORT_SECONDS
     wait_until(lambda: time.time() > ends_at, seconds=15, what="the end of the first sessions")
-    end_what_is_old(gate, token_file)
+    expire_old_credentials(fake, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
-    after = [one for one in exchanges(gate) if one["jti"] not in before]
-    written = [one["key"] for one in gate.seen(action="s3 PUT")]
-    assert written[-1] in {one["key"] for one in after}, "the state was saved with what the new token gave"
+    after = [request for request in exchanges(fake) if request["jti"] not in before]
+    written = [request["key"] for request in fake.requests(action="s3 PUT")]
+    assert written[-1] in {request["key"] for request in after}, (
+        "the state was saved with what the new token gave"
+    )
     assert written[-1] not in keys_before
     assert runner.workdirs() == []
-    told = [line["data"] for line in lines(ended) if (line.get("data") or {}).get("kind") == "credentials"]
-    assert told[0]["renewable"] is True
-    assert told[-1]["expires_at"] > told[0]["expires_at"]
+    renewals = [
+        line["data"] for line in lines(ended) if (line.get("data") or {}).get("kind") == "credentials"
+    ]
+    assert renewals[0]["renewable"] is True
+    assert renewals[-1]["expires_at"] > renewals[0]["expires_at"]
     for secret in (token, *keys_before):
-        assert secret not in everything_told(ended) + runner.log
+        assert secret not in everything_reported(ended) + runner.log
 
 
 def test_a_role_that_only_trusts_deploys_refuses_a_plan(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    role = gate.new_role(
+    role = fake.new_role(
         "only-deploys", trust=[web_trust(installation.url, subject=subject_of(ours, "deploy"))]
     )
     project = new_project(ours, {"main.tf": 'resource "terraform_data" "one" {}'}, name="planned")
     use_identity(project, new_identity(ours, role))
-    start_runner(gate.machine)
+    start_runner(fake.machine)
     ended = wait_for_end(ours.request(spec=project.spec))
     assert (ended.status, ended.error_code) == ("FAILED", "credentials_refused")
     assert "Compare the trust policy" in str(ended.error_message)
 
 
 def test_the_runners_own_role_stays_with_the_runner_and_keys_in_a_file_are_renewed(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner, tmp_path: Path
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     """AssumeRole with the external id. A job sees what it got for it, and not with what it was got.
 
@@ -201,48 +205,48 @@ def test_the_runners_own_role_stays_with_the_runner_and_keys_in_a_file_are_renew
     identity = new_identity(
         ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/by-role", method="assume_role", plan_policy=only_s3
     )
-    gate.new_role("by-role", trust=[account_trust(external_id=identity.external_id)])
+    fake.new_role("by-role", trust=[account_trust(external_id=identity.external_id)])
     project = new_project(ours, waiting_files(tmp_path), name="by-role")
     project.spec.region = "eu-central-1"
     project.spec.save(update_fields=["region"])
     use_identity(project, identity, keep_in=S3)
-    gate.tell(session_seconds=SHORT_SECONDS)
+    fake.configure(session_seconds=SHORT_SECONDS)
     own = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "SECRET_OF_RUNNER": "x"}
-    runner = start_runner({**gate.machine, **own})
+    runner = start_runner({**fake.machine, **own})
     plan = project.plan(seconds=90)
-    planned = gate.seen(action="AssumeRole", status=200)
-    assert {tuple(one["narrowed"]) for one in planned} == {(only_s3,)}
+    planned = fake.requests(action="AssumeRole", status=200)
+    assert {tuple(request["narrowed"]) for request in planned} == {(only_s3,)}
     deploy = project.deploy(plan)
     wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     begun_at = time.time()
-    before = {one["key"] for one in gate.seen(action="AssumeRole", status=200)}
+    before = {request["key"] for request in fake.requests(action="AssumeRole", status=200)}
     keys_file = next(runner.data_dir.glob("work/*/credentials/aws-keys.json"))
     wait_until(lambda: time.time() > begun_at + SHORT_SECONDS, seconds=15, what="the first sessions' end")
     wait_until(
         lambda: json.loads(keys_file.read_text())["AccessKeyId"] not in before, seconds=15, what="newer keys"
     )
-    gate.tell(over_before=begun_at)
+    fake.configure(over_before=begun_at)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
-    assumed = gate.seen(action="AssumeRole", status=200)
-    assert {one["external_id"] for one in assumed} == {identity.external_id}
-    assert {tuple(one["narrowed"]) for one in assumed[len(planned) :]} == {()}
-    used = [one["key"] for one in gate.seen(action="s3 PUT")]
-    assert set(used) <= {one["key"] for one in assumed}
+    assumed = fake.requests(action="AssumeRole", status=200)
+    assert {request["external_id"] for request in assumed} == {identity.external_id}
+    assert {tuple(request["narrowed"]) for request in assumed[len(planned) :]} == {()}
+    used = [request["key"] for request in fake.requests(action="s3 PUT")]
+    assert set(used) <= {request["key"] for request in assumed}
     assert used[-1] not in before, "the state was saved with keys that the runner put into the file meanwhile"
     for key in used:
-        assert key not in everything_told(ended) + runner.log
-    seen = (tmp_path / "begun").read_text()
-    assert "AWS_CONFIG_FILE=" in seen
-    assert "AWS_REGION=eu-central-1\n" in seen, "the Spec's, not the identity's"
-    assert "AWS_SECRET_ACCESS_KEY" not in seen
-    assert "SECRET_OF_RUNNER" not in seen
+        assert key not in everything_reported(ended) + runner.log
+    environ = (tmp_path / "begun").read_text()
+    assert "AWS_CONFIG_FILE=" in environ
+    assert "AWS_REGION=eu-central-1\n" in environ, "the Spec's, not the identity's"
+    assert "AWS_SECRET_ACCESS_KEY" not in environ
+    assert "SECRET_OF_RUNNER" not in environ
     assert runner.workdirs() == []
 
 
 def test_a_plan_gets_a_session_that_only_reads(
-    gate: Gate,
+    fake: FakeCloud,
     mint: Mint,
     endpoint: None,
     new_request: NewRequest,
@@ -250,11 +254,11 @@ def test_a_plan_gets_a_session_that_only_reads(
 ) -> None:
     """The keys come from a file that boto3 reads through `credential_process`, as Terraform's SDK does."""
     trust = [web_trust(mint.issuer, subject=SUBJECT), account_trust(external_id=None)]
-    role = gate.new_role("narrow", trust=trust)
+    role = fake.new_role("narrow", trust=trust)
     reading = {"Effect": "Allow", "Action": ["s3:List*", "s3:Get*"], "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [reading]})
     settings = role_settings(role, plan_policy=policy)
-    attempted = new_request("aws", settings, mint.good(), environ=gate.machine, only_reads=True)
+    attempted = new_request("aws", settings, mint.good(), environ=fake.machine, only_reads=True)
     credentials = AwsRole(attempted.request).open()
     for name, value in credentials.environ.items():
         monkeypatch.setenv(name, value)
@@ -262,12 +266,12 @@ def test_a_plan_gets_a_session_that_only_reads(
     storage.list_objects_v2(Bucket=BUCKET)
     with pytest.raises(ClientError, match="AccessDenied"):
         storage.put_object(Bucket=BUCKET, Key="written", Body=b"")
-    kept = list(attempted.request.directory.iterdir())
-    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    files = list(attempted.request.directory.iterdir())
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
 def test_one_attempt_cannot_have_the_token_of_another(
-    gate: Gate, installation: Installation, ours: Tenant
+    fake: FakeCloud, installation: Installation, ours: Tenant
 ) -> None:
     identity = new_identity(ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/any")
     claims = []
@@ -287,45 +291,47 @@ def test_one_attempt_cannot_have_the_token_of_another(
         )
         subject = jwt.decode(token.token, options={"verify_signature": False})["sub"]
         assert f"spec:{mine.spec}@" in subject
-        _require_only(gate, installation, token.token, subject, instead=f"*:spec:{other.spec}@*")
+        _require_only(fake, installation, token.token, subject, instead=f"*:spec:{other.spec}@*")
         for job_id, claim_id in ((other.job_id, mine.claim_id), (other.job_id, other.claim_id)):
             with pytest.raises(StaleClaim):
                 first.identity_token(job_id, IdentityTokenRequest(claim_id=claim_id), give_up=always)
 
 
-def _require_only(gate: Gate, installation: Installation, token: str, subject: str, *, instead: str) -> None:
+def _require_only(
+    fake: FakeCloud, installation: Installation, token: str, subject: str, *, instead: str
+) -> None:
     """A role for one Spec's jobs opens to the token of such a job, and that of another Spec does not."""
     sts = boto3.client(
-        "sts", endpoint_url=gate.address, region_name=REGION, config=Config(signature_version=UNSIGNED)
+        "sts", endpoint_url=fake.address, region_name=REGION, config=Config(signature_version=UNSIGNED)
     )
     for name, trusted, opens in (("for-one", subject, True), ("for-another", instead, False)):
-        role = gate.new_role(name, trust=[web_trust(installation.url, subject=trusted)])
-        asked = {"RoleArn": role, "RoleSessionName": "taken", "WebIdentityToken": token}
+        role = fake.new_role(name, trust=[web_trust(installation.url, subject=trusted)])
+        request = {"RoleArn": role, "RoleSessionName": "taken", "WebIdentityToken": token}
         with nullcontext() if opens else pytest.raises(ClientError, match="AccessDenied"):
-            assert sts.assume_role_with_web_identity(**asked)
+            assert sts.assume_role_with_web_identity(**request)
 
 
 def test_a_token_that_was_good_is_refused_when_its_time_is_over(
-    gate: Gate, mint: Mint, endpoint: None, new_request: NewRequest
+    fake: FakeCloud, mint: Mint, endpoint: None, new_request: NewRequest
 ) -> None:
-    role = gate.new_role("replayed", trust=[web_trust(mint.issuer, subject=SUBJECT)])
-    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=gate.machine).request)
+    role = fake.new_role("replayed", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=fake.machine).request)
     assert cloud.open().principal
-    gate.tell(clock_offset_seconds=901)
-    with pytest.raises(StepFailed, match=r"to be expired: Token expired.* Check the clocks"):
+    fake.configure(clock_offset_seconds=901)
+    with pytest.raises(StepFailed, match=r"token for .* expired: Token expired.* Check the clocks"):
         cloud.open()
 
 
 def test_a_session_whose_time_is_over_is_refused(
-    gate: Gate, mint: Mint, endpoint: None, new_request: NewRequest
+    fake: FakeCloud, mint: Mint, endpoint: None, new_request: NewRequest
 ) -> None:
-    """What the tests of renewal rest on."""
-    role = gate.new_role("over", trust=[web_trust(mint.issuer, subject=SUBJECT)])
-    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=gate.machine).request)
+    """The tests of renewal rely on this."""
+    role = fake.new_role("over", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=fake.machine).request)
     keys = cloud.assume()
     session = boto3.session.Session(keys.access_key_id, keys.secret_access_key, keys.session_token, REGION)
     assert session.client("s3").list_objects_v2(Bucket=BUCKET)
-    gate.tell(over_before=time.time())
+    fake.configure(over_before=time.time())
     with pytest.raises(ClientError, match="ExpiredToken"):
         session.client("s3").list_objects_v2(Bucket=BUCKET)
     with pytest.raises(ClientError, match="ExpiredToken"):
@@ -336,14 +342,14 @@ def test_a_session_whose_time_is_over_is_refused(
 def test_a_clock_that_is_a_little_behind_is_no_harm(
     seconds: int,
     opens: bool,
-    gate: Gate,
+    fake: FakeCloud,
     mint: Mint,
     endpoint: None,
     new_request: NewRequest,
 ) -> None:
-    role = gate.new_role("clock", trust=[web_trust(mint.issuer, subject=SUBJECT)])
-    gate.tell(clock_offset_seconds=seconds)
-    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=gate.machine).request)
+    role = fake.new_role("clock", trust=[web_trust(mint.issuer, subject=SUBJECT)])
+    fake.configure(clock_offset_seconds=seconds)
+    cloud = AwsRole(new_request("aws", role_settings(role), mint.good(), environ=fake.machine).request)
     if opens:
         assert cloud.open().principal
     else:
@@ -355,13 +361,13 @@ def test_a_clock_that_is_a_little_behind_is_no_harm(
 
 
 def test_a_connection_that_works_and_what_it_leads_to(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    """By role and external id, with the state's bucket; the account is looked at afterwards."""
+    """Test by role and external id, with the state's bucket; then fetch the account's resources."""
     identity = new_identity(ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/tested", method="assume_role")
-    gate.new_role("tested", trust=[account_trust(external_id=identity.external_id)])
+    fake.new_role("tested", trust=[account_trust(external_id=identity.external_id)])
     use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=S3)
-    start_runner(gate.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
+    start_runner(fake.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)
     assert set(outcomes.values()) == {"pass"}
@@ -385,7 +391,7 @@ def test_a_connection_that_works_and_what_it_leads_to(
 
 
 def set_up(
-    gate: Gate, installation: Installation, ours: Tenant, identity: CloudIdentity, **parameters: str
+    fake: FakeCloud, installation: Installation, ours: Tenant, identity: CloudIdentity, **parameters: str
 ) -> None:
     """Run the template that the identity's page shows in the account, as its owner would."""
     answer = httpx.get(
@@ -393,14 +399,16 @@ def set_up(
         headers={"Authorization": f"Bearer {ours.token_of(ours.admin)}"},
         trust_env=False,
     )
-    snippets = {one["key"]: one["text"] for one in answer.raise_for_status().json()["data"]}
+    snippets = {snippet["key"]: snippet["text"] for snippet in answer.raise_for_status().json()["data"]}
     template = yaml.safe_load(snippets["cloudformation"])
     # ministack's stacks cannot hold an issuer, so that one resource is made by IAM's own call.
     if issuer := template["Resources"].pop("SlipwayIssuer", None):
         del template["Resources"]["SlipwayRole"]["DependsOn"]
-        made = issuer["Properties"]
-        gate.client("iam").create_open_id_connect_provider(Url=made["Url"], ClientIDList=made["ClientIdList"])
-    stacks = gate.client("cloudformation")
+        properties = issuer["Properties"]
+        fake.client("iam").create_open_id_connect_provider(
+            Url=properties["Url"], ClientIDList=properties["ClientIdList"]
+        )
+    stacks = fake.client("cloudformation")
     stacks.create_stack(
         StackName=identity.slug,
         TemplateBody=yaml.safe_dump(template),
@@ -417,7 +425,7 @@ def set_up(
 
 @pytest.mark.parametrize("method", ["web_identity", "assume_role"])
 def test_what_the_page_says_to_run_lets_our_runner_in_and_nobody_else(
-    method: str, gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    method: str, fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
     """The template as it stands on the page, on the emulator; then a test of the connection."""
     name = f"by-{method.replace('_', '-')}"
@@ -426,15 +434,15 @@ def test_what_the_page_says_to_run_lets_our_runner_in_and_nobody_else(
     other = new_identity(ours, role, method=method, name="other")
     own, parameters = {}, {}
     if method == "assume_role":
-        runners_role = gate.new_role("the-runner", trust=[account_trust(external_id=None)])
-        given = gate.client("sts").assume_role(RoleArn=runners_role, RoleSessionName="runner")["Credentials"]
+        runners_role = fake.new_role("the-runner", trust=[account_trust(external_id=None)])
+        keys = fake.client("sts").assume_role(RoleArn=runners_role, RoleSessionName="runner")["Credentials"]
         own = {
-            "AWS_ACCESS_KEY_ID": given["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
-            "AWS_SESSION_TOKEN": given["SessionToken"],
+            "AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": keys["SessionToken"],
         }  # fmt: skip
         parameters = {"RunnerRoleArn": runners_role}
-    set_up(gate, installation, ours, identity, **parameters)
-    start_runner(gate.machine, **own)
+    set_up(fake, installation, ours, identity, **parameters)
+    start_runner(fake.machine, **own)
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     assert set(outcomes_of(ended).values()) == {"pass"}, outcomes_of(ended)
     assert f"assumed-role/{name}/" in result_of(ended)["principal"]["arn"]
@@ -444,17 +452,17 @@ def test_what_the_page_says_to_run_lets_our_runner_in_and_nobody_else(
 
 
 def test_each_check_that_fails_says_what_to_do(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
     """A role that lets everybody in, for a short time, to too little; and a bucket that is missing."""
     identity = new_identity(ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/bad", method="assume_role")
-    gate.new_role(
+    fake.new_role(
         "bad", trust=[account_trust(external_id=None)], allow=["ec2:DescribeVpcs", "ec2:DescribeRegions"]
     )
     missing = {**S3, "bucket": "not-there"}
     use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=missing)
-    gate.tell(max_session_seconds=900)
-    start_runner(gate.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
+    fake.configure(max_session_seconds=900)
+    start_runner(fake.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     assert (ended.status, ended.error_code) == ("FAILED", "connection_test_failed")
     identity.refresh_from_db()
@@ -468,8 +476,8 @@ def test_each_check_that_fails_says_what_to_do(
     assert all(checks[code]["remedy"] for code in failed)
 
 
-def test_a_wrong_arn(gate: Gate, ours: Tenant, start_runner: StartRunner) -> None:
-    start_runner(gate.machine)
+def test_a_wrong_arn(fake: FakeCloud, ours: Tenant, start_runner: StartRunner) -> None:
+    start_runner(fake.machine)
     identity = new_identity(ours, f"arn:aws:iam::{AWS_ACCOUNT}:role/not-there")
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     assert ended.status == "FAILED"
@@ -479,13 +487,13 @@ def test_a_wrong_arn(gate: Gate, ours: Tenant, start_runner: StartRunner) -> Non
     assert "Compare the trust policy" in check["remedy"]
 
 
-def test_what_the_runner_itself_has(gate: Gate, ours: Tenant, start_runner: StartRunner) -> None:
+def test_what_the_runner_itself_has(fake: FakeCloud, ours: Tenant, start_runner: StartRunner) -> None:
     identity = create_identity(
         organization=ours.organization, name="own", provider="ambient", settings={"provider_hint": "aws"},
         created_by=ours.admin,
     )  # fmt: skip
     use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=S3)
-    start_runner(gate.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_REGION=REGION)
+    start_runner(fake.machine, AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_REGION=REGION)
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)
     assert set(outcomes.values()) == {"pass"}
@@ -497,20 +505,22 @@ def test_what_the_runner_itself_has(gate: Gate, ours: Tenant, start_runner: Star
 
 
 def test_a_large_account_with_a_region_that_is_off_and_one_that_throttles(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    role = gate.new_role("fetches", trust=[web_trust(installation.url, subject=identity_subject(ours))])
+    role = fake.new_role("fetches", trust=[web_trust(installation.url, subject=identity_subject(ours))])
     regions = ["eu-west-1", "eu-central-1", "ap-south-2"]
     identity = new_identity(ours, role, regions=regions)
-    gate.tell(subnets={"eu-central-1": 5000}, off=["ap-south-2"], throttle={"DescribeSubnets": 2})
-    start_runner(gate.machine)
+    fake.configure(subnets={"eu-central-1": 5000}, off=["ap-south-2"], throttle={"DescribeSubnets": 2})
+    start_runner(fake.machine)
     ended = wait_for_end(request_fetch(identity=identity, requested_by=ours.admin), seconds=60)
     assert ended.status == "SUCCESS", messages(ended)
-    assert len(gate.seen(action="DescribeSubnets", throttled=True)) == 2
-    assert sorted(one["start"] for one in gate.seen(action="DescribeSubnets") if "start" in one) == [
-        0, 1000, 2000, 3000, 4000,
-    ]  # fmt: skip
-    lists = {(one.region, one.kind): one for one in ResourceList.objects.filter(identity=identity)}
+    assert len(fake.requests(action="DescribeSubnets", throttled=True)) == 2
+    pages = fake.requests(action="DescribeSubnets")
+    assert sorted(page["start"] for page in pages if "start" in page) == [0, 1000, 2000, 3000, 4000]
+    lists = {
+        (resources.region, resources.kind): resources
+        for resources in ResourceList.objects.filter(identity=identity)
+    }
     assert lists["eu-central-1", "subnet"].resource_count == 5000
     assert lists["eu-central-1", "subnet"].error == ""
     assert lists["eu-west-1", "vpc"].resource_count >= 1
@@ -518,23 +528,23 @@ def test_a_large_account_with_a_region_that_is_off_and_one_that_throttles(
     off = [message for message in messages(ended) if "ap-south-2" in message]
     assert len(off) == 1, off
     assert {failed["region"] for failed in result_of(ended)["failed"]} == {"ap-south-2"}
-    (found,) = find_resources(identity_ids=[identity.pk], kind="subnet", search="subnet-00001387")
-    assert found.resource["zone"] == "eu-central-1a"
+    (subnet,) = find_resources(identity_ids=[identity.pk], kind="subnet", search="subnet-00001387")
+    assert subnet.resource["zone"] == "eu-central-1a"
 
 
 def test_what_may_not_be_read_is_said_and_the_rest_is_kept(
-    gate: Gate, installation: Installation, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, installation: Installation, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    role = gate.new_role(
+    role = fake.new_role(
         "half-blind",
         trust=[web_trust(installation.url, subject=identity_subject(ours))],
         allow=["ec2:DescribeRegions", "ec2:DescribeVpcs", "ec2:DescribeKeyPairs"],
     )
     identity = new_identity(ours, role)
-    start_runner(gate.machine)
+    start_runner(fake.machine)
     ended = wait_for_end(request_fetch(identity=identity, requested_by=ours.admin))
     assert ended.status == "SUCCESS", messages(ended)
-    lists = {one.kind: one for one in ResourceList.objects.filter(identity=identity)}
+    lists = {resources.kind: resources for resources in ResourceList.objects.filter(identity=identity)}
     assert lists["vpc"].resource_count >= 1
     for kind in ("subnet", "hosted_zone", "certificate"):
         assert role in lists[kind].error, kind

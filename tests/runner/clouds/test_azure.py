@@ -22,19 +22,19 @@ from runner.clouds.contract import CredentialsMissing
 from runner.outcome import StepFailed
 from tests.console.state.emulators import ACCOUNT, BUCKET
 from tests.people import Tenant
-from tests.runner.clouds.azure_gate import AUDIENCE
 from tests.runner.clouds.conftest import NewRequest, StartRunner
-from tests.runner.clouds.starting import APPLICATION, SUBSCRIPTION, TENANT, Gate, azure
-from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
-from tests.runner.clouds.working import (
-    end_what_is_old,
-    everything_told,
+from tests.runner.clouds.fake_azure import AUDIENCE
+from tests.runner.clouds.fake_clouds import APPLICATION, SUBSCRIPTION, TENANT, FakeCloud, azure
+from tests.runner.clouds.identity_jobs import (
+    everything_reported,
+    expire_old_credentials,
     kid_of,
     outcomes_of,
     result_of,
     use_identity,
     waiting_files,
 )
+from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, Project, messages, new_project, wait_for_end
 from tests.waiting import wait_until
 
@@ -43,21 +43,21 @@ CONTAINER = {"storage_account_name": ACCOUNT, "container_name": BUCKET}
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    with azure(tmp_path_factory.mktemp("azure")) as gate:
-        yield gate
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    with azure(tmp_path_factory.mktemp("azure")) as fake:
+        yield fake
 
 
 @pytest.fixture
-def gate(started: Gate) -> Gate:
-    started.tell(forget=True)
+def fake(started: FakeCloud) -> FakeCloud:
+    started.configure(forget=True)
     return started
 
 
-def federate(gate: Gate, installation: Installation, *subjects: str, secret: str = "") -> None:
+def federate(fake: FakeCloud, installation: Installation, *subjects: str, secret: str = "") -> None:
     """The application's federated credentials: each names one subject, whole; it may have a secret."""
     trusted = {"tenant": TENANT, "issuer": installation.url, "subjects": subjects, "secret": secret}
-    gate.tell(applications={APPLICATION: trusted})
+    fake.configure(applications={APPLICATION: trusted})
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ def mint(installation: Installation, ours: Tenant) -> Mint:
 
 
 @pytest.fixture
-def machine(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """For azure-identity in this process."""
-    for name, value in {**gate.machine, "NO_PROXY": "127.0.0.1"}.items():
+def machine(fake: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Configure azure-identity in this process."""
+    for name, value in {**fake.machine, "NO_PROXY": "127.0.0.1"}.items():
         monkeypatch.setenv(name, value)
-    return gate.machine
+    return fake.machine
 
 
 @pytest.fixture
@@ -92,13 +92,13 @@ def subject_of(ours: Tenant, identity: CloudIdentity, action: str, project: Proj
 
 
 def test_a_token_of_the_consoles_opens_the_application(
-    gate: Gate,
+    fake: FakeCloud,
     installation: Installation,
     mint: Mint,
     machine: dict[str, str],
     new_request: NewRequest,
 ) -> None:
-    federate(gate, installation, SUBJECT)
+    federate(fake, installation, SUBJECT)
     attempted = new_request("azure", SETTINGS, mint.good(), environ=machine)
     cloud = AzureApplication(attempted.request)
     credentials = cloud.open()
@@ -108,8 +108,8 @@ def test_a_token_of_the_consoles_opens_the_application(
             credentials.environ["ARM_OIDC_REQUEST_URL"],
             credentials.environ["ARM_OIDC_REQUEST_TOKEN"],
         )
-        given = httpx.get(url, headers={"Authorization": f"Bearer {password}"}, trust_env=False).json()
-        assert given["value"] == Path(credentials.environ["AZURE_FEDERATED_TOKEN_FILE"]).read_text()
+        answer = httpx.get(url, headers={"Authorization": f"Bearer {password}"}, trust_env=False).json()
+        assert answer["value"] == Path(credentials.environ["AZURE_FEDERATED_TOKEN_FILE"]).read_text()
         assert httpx.get(url, trust_env=False).status_code == 401
         assert password in attempted.hidden
     finally:
@@ -121,13 +121,13 @@ def test_a_token_of_the_consoles_opens_the_application(
 @pytest.mark.parametrize("how", WRONGS)
 def test_a_token_that_is_wrong_in_one_respect_does_not(
     how: str,
-    gate: Gate,
+    fake: FakeCloud,
     installation: Installation,
     mint: Mint,
     machine: dict[str, str],
     new_request: NewRequest,
 ) -> None:
-    federate(gate, installation, SUBJECT)
+    federate(fake, installation, SUBJECT)
     token = mint.wrong(how)
     cloud = AzureApplication(new_request("azure", SETTINGS, token, environ=machine).request)
     with pytest.raises(StepFailed, match="Azure did not accept the console's token") as refused:
@@ -136,11 +136,11 @@ def test_a_token_that_is_wrong_in_one_respect_does_not(
     assert "AADSTS" in str(refused.value)
     assert token not in str(refused.value)
     expected = {"expiry": "expired", "key": "signature"}.get(how, how)
-    assert gate.seen(action="token", rejected=expected)
+    assert fake.requests(action="token", rejected=expected)
 
 
 def test_terraform_on_azurerm_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
-    gate: Gate,
+    fake: FakeCloud,
     installation: Installation,
     ours: Tenant,
     identity: CloudIdentity,
@@ -149,34 +149,40 @@ def test_terraform_on_azurerm_renews_in_the_middle_of_an_apply_and_of_a_key_rota
 ) -> None:
     project = new_project(ours, waiting_files(tmp_path), name="on-azurerm")
     use_identity(project, identity, keep_in=CONTAINER, kind="azurerm")
-    federate(gate, installation, *(subject_of(ours, identity, one, project) for one in ("plan", "deploy")))
-    runner = start_runner(gate.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
+    federate(
+        fake, installation, *(subject_of(ours, identity, action, project) for action in ("plan", "deploy"))
+    )
+    runner = start_runner(fake.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
     plan = project.plan(seconds=90)
     # From now on every access token ends within the time at which azurerm renews it.
-    gate.tell(session_seconds=60)
+    fake.configure(session_seconds=60)
     deploy = project.deploy(plan)
     wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
-    before = {one["jti"] for one in gate.seen(action="token")}
+    before = {request["jti"] for request in fake.requests(action="token")}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
     token, old_key = token_file.read_text(), current_key().kid
     finish_rotation()
     wait_until(lambda: kid_of(token_file.read_text()) != old_key, seconds=30, what="a token of the new key")
-    end_what_is_old(gate, token_file)
+    expire_old_credentials(fake, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
-    assert {one["jti"] for one in gate.seen(action="token")} - before
-    assert gate.seen(action="blob PUT")
+    assert {request["jti"] for request in fake.requests(action="token")} - before
+    assert fake.requests(action="blob PUT")
     assert runner.workdirs() == []
-    assert token not in everything_told(ended) + runner.log
+    assert token not in everything_reported(ended) + runner.log
 
 
 def test_a_connection_that_works_and_what_it_leads_to(
-    gate: Gate, installation: Installation, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
+    fake: FakeCloud,
+    installation: Installation,
+    ours: Tenant,
+    identity: CloudIdentity,
+    start_runner: StartRunner,
 ) -> None:
     use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=CONTAINER, kind="azurerm")
-    federate(gate, installation, subject_of(ours, identity, "test"))
-    start_runner(gate.machine)
+    federate(fake, installation, subject_of(ours, identity, "test"))
+    start_runner(fake.machine)
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)
     assert set(outcomes.values()) == {"pass"}
@@ -186,16 +192,20 @@ def test_a_connection_that_works_and_what_it_leads_to(
 
 
 def test_what_is_found_and_what_may_not_be_read(
-    gate: Gate, installation: Installation, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
+    fake: FakeCloud,
+    installation: Installation,
+    ours: Tenant,
+    identity: CloudIdentity,
+    start_runner: StartRunner,
 ) -> None:
-    federate(gate, installation, subject_of(ours, identity, "test"))
-    gate.tell(denied=["/dnszones"], throttle={"locations": 1})
-    start_runner(gate.machine)
+    federate(fake, installation, subject_of(ours, identity, "test"))
+    fake.configure(denied=["/dnszones"], throttle={"locations": 1})
+    start_runner(fake.machine)
     ended = wait_for_end(request_fetch(identity=identity, requested_by=ours.admin))
     assert ended.status == "SUCCESS", messages(ended)
     subnets = find_resources(identity_ids=[identity.pk], kind="subnet")
-    assert [one.resource["network"] for one in subnets] == ["first", "second"]
-    assert {one.region for one in subnets} == {"westeurope"}
+    assert [subnet.resource["network"] for subnet in subnets] == ["first", "second"]
+    assert {subnet.region for subnet in subnets} == {"westeurope"}
     assert find_resources(identity_ids=[identity.pk], kind="region")[0].id == "westeurope"
     zones = ResourceList.objects.get(identity=identity, kind="hosted_zone")
     assert "such as Reader" in zones.error
@@ -217,14 +227,14 @@ def own_azure(
 
 
 def test_a_secret_or_a_token_file_of_the_runners_says_who_it_is(
-    gate: Gate,
+    fake: FakeCloud,
     installation: Installation,
     mint: Mint,
     machine: dict[str, str],
     new_request: NewRequest,
     tmp_path: Path,
 ) -> None:
-    federate(gate, installation, SUBJECT, secret="the-applications-secret")
+    federate(fake, installation, SUBJECT, secret="the-applications-secret")
     token = tmp_path / "token"
     token.write_text(mint.good())
     azures = {
@@ -240,7 +250,7 @@ def test_a_secret_or_a_token_file_of_the_runners_says_who_it_is(
 
 
 def test_own_credentials_that_do_not_work_say_what_to_do(
-    gate: Gate,
+    fake: FakeCloud,
     installation: Installation,
     mint: Mint,
     machine: dict[str, str],
@@ -248,8 +258,8 @@ def test_own_credentials_that_do_not_work_say_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    federate(gate, installation, SUBJECT, secret="the-applications-secret")
-    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", gate.address)
+    federate(fake, installation, SUBJECT, secret="the-applications-secret")
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", fake.address)
     wrong = tmp_path / "token"
     wrong.write_text(mint.wrong("subject"))
     for environ, words in (
@@ -265,22 +275,22 @@ def test_own_credentials_that_do_not_work_say_what_to_do(
         assert "another-secret" not in cloud.explain(refused.value)
     without = {name: text for name, text in APPLICATION_SAID.items() if name != "ARM_SUBSCRIPTION_ID"}
     cloud, _ = own_azure(machine, new_request, **without, ARM_CLIENT_SECRET="the-applications-secret")
-    with pytest.raises(CredentialsMissing, match="which subscription"):
+    with pytest.raises(CredentialsMissing, match="names no subscription"):
         cloud.identify()
 
 
 def test_the_managed_identity_of_the_runners_machine(
-    gate: Gate, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    """By the machine's metadata service: a test, and what it leads to."""
+    """Test by the machine's metadata service, then fetch the resources that it leads to."""
     identity = create_identity(
         organization=ours.organization, name="own", provider="ambient", settings={"provider_hint": "azure"},
         created_by=ours.admin,
     )  # fmt: skip
     use_identity(new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in=CONTAINER, kind="azurerm")
-    gate.tell(machine={"tenant": TENANT, "client_id": APPLICATION})
+    fake.configure(machine={"tenant": TENANT, "client_id": APPLICATION})
     start_runner(
-        gate.machine, AZURE_POD_IDENTITY_AUTHORITY_HOST=gate.address, ARM_SUBSCRIPTION_ID=SUBSCRIPTION
+        fake.machine, AZURE_POD_IDENTITY_AUTHORITY_HOST=fake.address, ARM_SUBSCRIPTION_ID=SUBSCRIPTION
     )
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)

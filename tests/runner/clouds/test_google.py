@@ -25,17 +25,17 @@ from runner.outcome import StepFailed
 from tests.console.state.emulators import BUCKET
 from tests.people import Tenant
 from tests.runner.clouds.conftest import NewRequest, StartRunner
-from tests.runner.clouds.starting import GOOGLE_PROJECT, GOOGLE_PROVIDER, SERVICE_ACCOUNT, Gate, gcp
-from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
-from tests.runner.clouds.working import (
-    end_what_is_old,
-    everything_told,
+from tests.runner.clouds.fake_clouds import GOOGLE_PROJECT, GOOGLE_PROVIDER, SERVICE_ACCOUNT, FakeCloud, gcp
+from tests.runner.clouds.identity_jobs import (
+    everything_reported,
+    expire_old_credentials,
     kid_of,
     outcomes_of,
     result_of,
     use_identity,
     waiting_files,
 )
+from tests.runner.clouds.tokens import SUBJECT, WRONGS, Mint
 from tests.runner.installation import Installation, messages, new_project, wait_for_end
 from tests.waiting import wait_until
 
@@ -45,17 +45,19 @@ NO_METADATA = {"GCE_METADATA_HOST": "127.0.0.1:9", "HOME": "/nonexistent"}
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    with gcp(tmp_path_factory.mktemp("google")) as gate:
-        yield gate
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    with gcp(tmp_path_factory.mktemp("google")) as fake:
+        yield fake
 
 
 @pytest.fixture
-def gate(started: Gate, installation: Installation) -> Gate:
+def fake(started: FakeCloud, installation: Installation) -> FakeCloud:
     """A provider that trusts this console, and a service account for all that it lets in."""
-    started.tell(forget=True)
+    started.configure(forget=True)
     trusted = {"issuer": installation.url, "subject_prefix": "organization:ours@"}
-    started.tell(providers={GOOGLE_PROVIDER: trusted}, service_accounts={SERVICE_ACCOUNT: ["organization:"]})
+    started.configure(
+        providers={GOOGLE_PROVIDER: trusted}, service_accounts={SERVICE_ACCOUNT: ["organization:"]}
+    )
     return started
 
 
@@ -76,9 +78,9 @@ def identity(ours: Tenant) -> CloudIdentity:
 
 
 def test_a_token_of_the_consoles_opens_the_service_account(
-    gate: Gate, mint: Mint, new_request: NewRequest
+    fake: FakeCloud, mint: Mint, new_request: NewRequest
 ) -> None:
-    attempted = new_request("gcp", SETTINGS, mint.good(), environ=gate.machine)
+    attempted = new_request("gcp", SETTINGS, mint.good(), environ=fake.machine)
     cloud = GcpWorkloadIdentity(attempted.request)
     credentials = cloud.open()
     assert credentials.principal == SERVICE_ACCOUNT
@@ -86,44 +88,44 @@ def test_a_token_of_the_consoles_opens_the_service_account(
     description = Path(credentials.environ["GOOGLE_APPLICATION_CREDENTIALS"])
     assert description.stat().st_mode & 0o777 == 0o600
     assert json.loads(description.read_text())["audience"] == f"//iam.googleapis.com/{GOOGLE_PROVIDER}"
-    assert gate.seen(action="exchange", subject=SUBJECT)
+    assert fake.requests(action="exchange", subject=SUBJECT)
 
 
 @pytest.mark.parametrize("how", WRONGS)
 def test_a_token_that_is_wrong_in_one_respect_does_not(
-    how: str, gate: Gate, mint: Mint, new_request: NewRequest
+    how: str, fake: FakeCloud, mint: Mint, new_request: NewRequest
 ) -> None:
     token = mint.wrong(how)
-    cloud = GcpWorkloadIdentity(new_request("gcp", SETTINGS, token, environ=gate.machine).request)
+    cloud = GcpWorkloadIdentity(new_request("gcp", SETTINGS, token, environ=fake.machine).request)
     with pytest.raises(StepFailed, match="Google did not accept the console's token") as refused:
         cloud.open()
     assert refused.value.fatal
     assert token not in str(refused.value)
     expected = {"expiry": "expired", "key": "signature"}.get(how, how)
-    assert gate.seen(action="exchange", rejected=expected)
+    assert fake.requests(action="exchange", rejected=expected)
 
 
-def test_a_service_account_that_is_not_for_it(gate: Gate, mint: Mint, new_request: NewRequest) -> None:
-    gate.tell(service_accounts={SERVICE_ACCOUNT: ["organization:theirs@"]})
-    cloud = GcpWorkloadIdentity(new_request("gcp", SETTINGS, mint.good(), environ=gate.machine).request)
+def test_a_service_account_that_is_not_for_it(fake: FakeCloud, mint: Mint, new_request: NewRequest) -> None:
+    fake.configure(service_accounts={SERVICE_ACCOUNT: ["organization:theirs@"]})
+    cloud = GcpWorkloadIdentity(new_request("gcp", SETTINGS, mint.good(), environ=fake.machine).request)
     with pytest.raises(StepFailed, match=r"roles/iam\.workloadIdentityUser"):
         cloud.open()
 
 
 def test_terraform_on_gcs_renews_in_the_middle_of_an_apply_and_of_a_key_rotation(
-    gate: Gate, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner, tmp_path: Path
+    fake: FakeCloud, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     project = new_project(ours, waiting_files(tmp_path), name="on-gcs")
     project.spec.region = "europe-west1"
     project.spec.save(update_fields=["region"])
     use_identity(project, identity, keep_in={"bucket": BUCKET}, kind="gcs")
-    gate.tell(session_seconds=12)
-    runner = start_runner(gate.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
+    fake.configure(session_seconds=12)
+    runner = start_runner(fake.machine, SLIPWAY_RUNNER_RENEW_SECONDS="1")
     deploy = project.deploy(project.plan(seconds=90))
     wait_until((tmp_path / "begun").exists, seconds=90, what="the middle of the apply")
     assert "GOOGLE_REGION=europe-west1\n" in (tmp_path / "begun").read_text()
-    before = {one["jti"] for one in gate.seen(action="exchange")}
-    used_before = {one["token"] for one in gate.seen() if one["action"].startswith("storage")}
+    before = {request["jti"] for request in fake.requests(action="exchange")}
+    used_before = {request["token"] for request in fake.requests() if request["action"].startswith("storage")}
     token_file = next(runner.data_dir.glob("work/*/credentials/identity-token"))
     token, old_key = token_file.read_text(), current_key().kid
     finish_rotation()
@@ -131,24 +133,24 @@ def test_terraform_on_gcs_renews_in_the_middle_of_an_apply_and_of_a_key_rotation
     # Go's library renews ten seconds before the end.
     ends_at = time.time() + 2
     wait_until(lambda: time.time() > ends_at, what="the time at which the first access token is renewed")
-    end_what_is_old(gate, token_file)
+    expire_old_credentials(fake, token_file)
     (tmp_path / "go").touch()
     ended = wait_for_end(deploy, seconds=90)
     assert ended.status == "SUCCESS", messages(ended)
-    assert {one["jti"] for one in gate.seen(action="exchange")} - before
-    saved = gate.seen(action="storage POST")[-1]["token"]
+    assert {request["jti"] for request in fake.requests(action="exchange")} - before
+    saved = fake.requests(action="storage POST")[-1]["token"]
     assert saved not in used_before
     assert runner.workdirs() == []
-    assert token not in everything_told(ended) + runner.log
+    assert token not in everything_reported(ended) + runner.log
 
 
 def test_a_connection_that_works_and_what_it_leads_to(
-    gate: Gate, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
+    fake: FakeCloud, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
 ) -> None:
     use_identity(
         new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in={"bucket": BUCKET}, kind="gcs"
     )
-    start_runner(gate.machine)
+    start_runner(fake.machine)
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)
     assert set(outcomes.values()) == {"pass"}
@@ -158,21 +160,21 @@ def test_a_connection_that_works_and_what_it_leads_to(
 
 
 def test_what_is_found_and_what_may_not_be_read(
-    gate: Gate, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
+    fake: FakeCloud, ours: Tenant, identity: CloudIdentity, start_runner: StartRunner
 ) -> None:
-    gate.tell(denied=["/managedZones"], throttle={"networks": 1})
-    start_runner(gate.machine)
+    fake.configure(denied=["/managedZones"], throttle={"networks": 1})
+    start_runner(fake.machine)
     ended = wait_for_end(request_fetch(identity=identity, requested_by=ours.admin))
     assert ended.status == "SUCCESS", messages(ended)
-    found = {one.id: one for one in find_resources(identity_ids=[identity.pk])}
-    second = found["projects/suite-project/regions/us-east1/subnetworks/second"]
+    resources = {resource.id: resource for resource in find_resources(identity_ids=[identity.pk])}
+    second = resources["projects/suite-project/regions/us-east1/subnetworks/second"]
     assert (second.region, second.resource["cidr"], second.resource["network"]) == (
         "us-east1",
         "10.0.0.0/20",
         "main",
     )
-    assert found["projects/suite-project/global/networks/main"].kind == "vpc"
-    assert found["cluster"].region == "europe-west1"
+    assert resources["projects/suite-project/global/networks/main"].kind == "vpc"
+    assert resources["cluster"].region == "europe-west1"
     zones = ResourceList.objects.get(identity=identity, kind="hosted_zone")
     assert "roles/viewer" in zones.error
 
@@ -181,28 +183,28 @@ def test_what_is_found_and_what_may_not_be_read(
 
 
 @pytest.fixture
-def key_file(gate: Gate, tmp_path: Path) -> Path:
-    """A service account's key, of which the gate knows the public half."""
+def key_file(fake: FakeCloud, tmp_path: Path) -> Path:
+    """A service account's key, of which the fake knows the public half."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    gate.tell(keys={SERVICE_ACCOUNT: public.decode()})
+    fake.configure(keys={SERVICE_ACCOUNT: public.decode()})
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return described(
         tmp_path / "key.json", type="service_account", client_email=SERVICE_ACCOUNT,
         project_id=GOOGLE_PROJECT, private_key_id="1", private_key=private.decode(),
-        token_uri=f"{gate.address}/oauth2/token",
+        token_uri=f"{fake.address}/oauth2/token",
     )  # fmt: skip
 
 
 @pytest.fixture
-def external_file(gate: Gate, mint: Mint, tmp_path: Path) -> Path:
+def external_file(fake: FakeCloud, mint: Mint, tmp_path: Path) -> Path:
     """Somebody else's token in a file, as a pipeline or a cluster would have it; here the console's."""
     (tmp_path / "token").write_text(mint.good())
-    sts, credentials = f"{gate.address}/sts", f"{gate.address}/iamcredentials"
+    sts, credentials = f"{fake.address}/sts", f"{fake.address}/iamcredentials"
     account = f"projects/-/serviceAccounts/{SERVICE_ACCOUNT}:generateAccessToken"
     return described(
         tmp_path / "external.json", type="external_account", token_url=f"{sts}/v1/token",
@@ -218,35 +220,35 @@ def described(path: Path, **info: Any) -> Path:
     return path
 
 
-def own_gcp(gate: Gate, new_request: NewRequest, **environ: str) -> tuple[AmbientGcp, list[str]]:
+def own_gcp(fake: FakeCloud, new_request: NewRequest, **environ: str) -> tuple[AmbientGcp, list[str]]:
     attempted = new_request(
-        "ambient", {"provider_hint": "gcp"}, "", environ={**gate.machine, **NO_METADATA, **environ}
+        "ambient", {"provider_hint": "gcp"}, "", environ={**fake.machine, **NO_METADATA, **environ}
     )
     return AmbientGcp(attempted.request), attempted.hidden
 
 
 @pytest.mark.parametrize("kind", ["key_file", "external_file"])
 def test_a_credential_file_of_the_runners_says_who_it_is(
-    kind: str, gate: Gate, new_request: NewRequest, request: pytest.FixtureRequest
+    kind: str, fake: FakeCloud, new_request: NewRequest, request: pytest.FixtureRequest
 ) -> None:
     path = str(request.getfixturevalue(kind))
-    cloud, hidden = own_gcp(gate, new_request, GOOGLE_APPLICATION_CREDENTIALS=path)
+    cloud, hidden = own_gcp(fake, new_request, GOOGLE_APPLICATION_CREDENTIALS=path)
     who = cloud.identify()
     assert (who["account"], who["service_account"]) == (GOOGLE_PROJECT, SERVICE_ACCOUNT)
     assert cloud.bearer() in hidden
     assert list(GcpInventory(cloud, []).pages("region", "global"))
-    inline, _ = own_gcp(gate, new_request, GOOGLE_CREDENTIALS=Path(path).read_text())
+    inline, _ = own_gcp(fake, new_request, GOOGLE_CREDENTIALS=Path(path).read_text())
     assert inline.identify()["account"] == GOOGLE_PROJECT
 
 
 def test_own_credentials_that_do_not_work_say_what_to_do(
-    gate: Gate,
+    fake: FakeCloud,
     key_file: Path,
     external_file: Path,
     new_request: NewRequest,
     tmp_path: Path,
 ) -> None:
-    gate.tell(keys={}, providers={})
+    fake.configure(keys={}, providers={})
     gone, empty = tmp_path / "gone.json", tmp_path / "empty.json"
     empty.write_text("{}")
     other = described(tmp_path / "other.json", type="gdch_service_account")
@@ -259,7 +261,7 @@ def test_own_credentials_that_do_not_work_say_what_to_do(
         (None, "no Google credentials of its own"),
     ):
         environ = {"GOOGLE_APPLICATION_CREDENTIALS": str(path)} if path else {}
-        cloud, _ = own_gcp(gate, new_request, **environ)
+        cloud, _ = own_gcp(fake, new_request, **environ)
         with pytest.raises(Exception, match=r"\w") as refused:
             cloud.identify()
         assert words in cloud.explain(refused.value), path
@@ -267,9 +269,9 @@ def test_own_credentials_that_do_not_work_say_what_to_do(
 
 
 def test_the_service_account_of_the_runners_machine(
-    gate: Gate, ours: Tenant, start_runner: StartRunner
+    fake: FakeCloud, ours: Tenant, start_runner: StartRunner
 ) -> None:
-    """By its metadata server: a test, and what it leads to."""
+    """Test by its metadata server, then fetch the resources that it leads to."""
     identity = create_identity(
         organization=ours.organization, name="own", provider="ambient", settings={"provider_hint": "gcp"},
         created_by=ours.admin,
@@ -277,8 +279,8 @@ def test_the_service_account_of_the_runners_machine(
     use_identity(
         new_project(ours, {"main.tf": ""}, name="kept"), identity, keep_in={"bucket": BUCKET}, kind="gcs"
     )
-    gate.tell(machine_account=SERVICE_ACCOUNT)
-    start_runner(gate.machine, GCE_METADATA_HOST=gate.address.removeprefix("http://"))
+    fake.configure(machine_account=SERVICE_ACCOUNT)
+    start_runner(fake.machine, GCE_METADATA_HOST=fake.address.removeprefix("http://"))
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     outcomes = outcomes_of(ended)
     assert set(outcomes.values()) == {"pass"}
@@ -290,7 +292,7 @@ def test_the_service_account_of_the_runners_machine(
     assert fetched is not None
     assert wait_for_end(fetched).status == "SUCCESS"
     assert find_resources(identity_ids=[identity.pk], kind="subnet")
-    gate.tell(machine_account=None)
+    fake.configure(machine_account=None)
     ended = wait_for_end(request_connection_test(identity=identity, requested_by=ours.admin))
     assert ended.status == "FAILED"
     assert "neither a file nor a metadata server" in outcomes_of(ended)["principal"]

@@ -46,7 +46,7 @@ class Mint:
         return wrongs[how]()
 
     def _of_another_key(self) -> str:
-        """It says that it is signed by the console's key, and is not."""
+        """Make a token that names the console's key and is signed by another."""
         stranger = RSAKey.generate_key(2048, private=True)
         payload = {
             "iss": self.issuer, "sub": SUBJECT, "aud": self.audience, "iat": int(time.time()),

@@ -1,4 +1,4 @@
-"""What each cloud does with a token: find its issuer's keys over HTTP, and check it with another library."""
+"""Verification of a token, as each cloud does it: by its issuer's keys over HTTP, with another library."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ TIMEOUT_SECONDS = 10
 
 
 class Rejected(Exception):
-    """Why a cloud does not take a token: signature, issuer, audience, expired, early or subject."""
+    """A token is not valid; `reason` is signature, issuer, audience, expired, early or subject."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
 
 
-def verified(token: str, *, issuers: dict[str, list[str]], told: dict[str, Any]) -> dict[str, Any]:
-    """The claims of a token of an issuer that is registered for its audience.
+def verify(token: str, *, issuers: dict[str, list[str]], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims of a token of an issuer that is registered for its audience.
 
-    A test may tell that the cloud's clock is wrong, or that all tokens before some moment are over.
+    A test may set the cloud's clock wrong, or end all tokens before some moment.
     """
-    unsure = _unverified(token)
-    issuer = str(unsure.get("iss"))
+    unverified = _read_claims(token)
+    issuer = str(unverified.get("iss"))
     if issuer not in issuers:
         raise Rejected("issuer", f"No OpenIDConnect provider found in your account for {issuer}")
-    claims = _signed(token, issuer)
+    claims = _verify_signature(token, issuer)
     if claims.get("aud") not in issuers[issuer]:
         raise Rejected("audience", f"Incorrect token audience: {claims.get('aud')}")
-    if claims["iat"] < told.get("over_before", 0):
+    if claims["iat"] < settings.get("over_before", 0):
         raise Rejected("expired", f"Token expired: it is of {claims['iat']}")
-    _check_times(claims, now=time.time() + told.get("clock_offset_seconds", 0))
+    _check_times(claims, now=time.time() + settings.get("clock_offset_seconds", 0))
     return claims
 
 
-def _unverified(token: str) -> dict[str, Any]:
+def _read_claims(token: str) -> dict[str, Any]:
     try:
         return dict(jwt.decode(token, options={"verify_signature": False}))
     except jwt.PyJWTError as error:
         raise Rejected("signature", "The token is not a JSON web token") from error
 
 
-def _signed(token: str, issuer: str) -> dict[str, Any]:
-    """The keys are asked for each time: that the issuer publishes them is a part of what is tested."""
+def _verify_signature(token: str, issuer: str) -> dict[str, Any]:
+    """Verify the signature with the keys that the issuer publishes, which are read each time."""
     configuration = _document(f"{issuer}/.well-known/openid-configuration")
     keys = jwt.PyJWKSet.from_dict(_document(configuration["jwks_uri"])).keys
     header = jwt.get_unverified_header(token)
-    found = [key for key in keys if key.key_id == header.get("kid")]
-    if configuration["issuer"] != issuer or not found:
+    signing_keys = [key for key in keys if key.key_id == header.get("kid")]
+    if configuration["issuer"] != issuer or not signing_keys:
         raise Rejected("signature", "Couldn't retrieve verification key from your identity provider")
     try:
         return dict(
             jwt.decode(
                 token,
-                found[0].key,
+                signing_keys[0].key,
                 algorithms=["RS256"],
                 options={
                     "verify_aud": False,

@@ -13,8 +13,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for kind, count in reseal_everything().items():
             self.stdout.write(f"{kind}: {count} sealed again")
-        left = still_sealed_with_older_keys()
-        if left:
-            places = ", ".join(f"{place} ({count})" for place, count in left.items())
+        remaining = still_sealed_with_older_keys()
+        if remaining:
+            places = ", ".join(f"{place} ({count})" for place, count in remaining.items())
             raise CommandError(f"Keep the older keys: they still open {places}. Run this again.")
-        self.stdout.write("Everything is sealed with the first key: the others can go.")
+        self.stdout.write("Everything is sealed with the first key: the others can be removed.")

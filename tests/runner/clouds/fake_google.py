@@ -17,8 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 
-from tests.runner.clouds.serving import Answer, Handler, as_json, forward, serve
-from tests.runner.clouds.verification import Rejected, verified
+from tests.runner.clouds.fake_server import Answer, Handler, as_json, forward, serve
+from tests.runner.clouds.verification import Rejected, verify
 
 _GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 _JWT = "urn:ietf:params:oauth:token-type:jwt"
@@ -43,7 +43,7 @@ class Issued:
         return whose if over_before <= since and time.time() < until else None
 
 
-class GoogleGate(Handler):
+class FakeGoogle(Handler):
     storage_port: int
     issued = Issued()
 
@@ -56,7 +56,7 @@ class GoogleGate(Handler):
         if path.startswith("/computeMetadata/"):
             return self._metadata(path)
         bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        owner = self.issued.owner(bearer, over_before=self.behaviour.told.get("over_before", 0))
+        owner = self.issued.owner(bearer, over_before=self.behaviour.settings.get("over_before", 0))
         if owner is None:
             return _error(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
         if path.startswith("/iamcredentials/"):
@@ -66,30 +66,30 @@ class GoogleGate(Handler):
         return self._serve(path, body)
 
     def _exchange(self, form: dict[str, str]) -> Answer:
-        told = self.behaviour.told
+        settings = self.behaviour.settings
         if form.get("grant_type") != _GRANT or form.get("subject_token_type") != _JWT:
             return as_json(
                 400, {"error": "invalid_request", "error_description": "Invalid grant or token type."}
             )
         provider = form.get("audience", "").removeprefix("//iam.googleapis.com/")
-        trusted = told.get("providers", {}).get(provider)
+        trusted = settings.get("providers", {}).get(provider)
         if trusted is None:
             return _oauth(
                 "invalid_target", f'The target service indicated by the "audience" is invalid: {provider}'
             )
         try:
-            claims = verified(
+            claims = verify(
                 form.get("subject_token", ""),
                 issuers={trusted["issuer"]: [f"https://iam.googleapis.com/{provider}"]},
-                told=told,
+                settings=settings,
             )
             _require_condition(claims, trusted)
         except Rejected as error:
-            self.behaviour.see(action="exchange", rejected=error.reason)
+            self.behaviour.record(action="exchange", rejected=error.reason)
             return _oauth(*_REFUSALS[error.reason])
-        seconds = told.get("session_seconds", 3600)
+        seconds = settings.get("session_seconds", 3600)
         token = self.issued.new(f"principal:{claims['sub']}", seconds)
-        self.behaviour.see(action="exchange", jti=claims["jti"], subject=claims["sub"])
+        self.behaviour.record(action="exchange", jti=claims["jti"], subject=claims["sub"])
         return as_json(
             200,
             {
@@ -101,10 +101,10 @@ class GoogleGate(Handler):
         )
 
     def _key_grant(self, form: dict[str, str]) -> Answer:
-        """For an assertion that a key of the service account has signed."""
+        """Grant a token for an assertion that a key of the service account has signed."""
         try:
             account = str(jwt.decode(form["assertion"], options={"verify_signature": False})["iss"])
-            public = self.behaviour.told.get("keys", {})[account]
+            public = self.behaviour.settings.get("keys", {})[account]
             jwt.decode(
                 form["assertion"],
                 public,
@@ -113,46 +113,46 @@ class GoogleGate(Handler):
                 options={"require": ["iss", "aud", "exp", "iat", "scope"]},
             )
         except (jwt.PyJWTError, KeyError):
-            self.behaviour.see(action="key", rejected=True)
+            self.behaviour.record(action="key", rejected=True)
             return _oauth("invalid_grant", "Invalid JWT Signature.")
-        self.behaviour.see(action="key", account=account)
+        self.behaviour.record(action="key", account=account)
         token = self.issued.new(account, 3600)
         return as_json(200, {"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 
     def _metadata(self, path: str) -> Answer:
-        """Of a machine with a service account; one without has no such server for the project's tokens."""
-        account = self.behaviour.told.get("machine_account")
+        """Answer as the metadata server of a machine with a service account."""
+        account = self.behaviour.settings.get("machine_account")
         if self.headers.get("Metadata-Flavor") != "Google" or account is None:
             return 404, {"Content-Type": "text/html"}, b"not found"
-        self.behaviour.see(action="metadata", path=path)
+        self.behaviour.record(action="metadata", path=path)
         flavour = {"Metadata-Flavor": "Google"}
         if path.endswith("/project/project-id"):
             return 200, {**flavour, "Content-Type": "application/text"}, b"suite-project"
         if path.endswith("/token"):
-            given = {"access_token": self.issued.new(account, 3600), "expires_in": 3600}
-            status, headers, content = as_json(200, {**given, "token_type": "Bearer"})
+            token = {"access_token": self.issued.new(account, 3600), "expires_in": 3600}
+            status, headers, content = as_json(200, {**token, "token_type": "Bearer"})
         else:
             status, headers, content = as_json(200, {"email": account, "scopes": [], "aliases": ["default"]})
         return status, {**flavour, **headers}, content
 
     def _impersonate(self, owner: str, path: str) -> Answer:
         account = path.rpartition("/serviceAccounts/")[2].removesuffix(":generateAccessToken")
-        allowed = self.behaviour.told.get("service_accounts", {}).get(account, [])
+        allowed = self.behaviour.settings.get("service_accounts", {}).get(account, [])
         if not any(owner.removeprefix("principal:").startswith(prefix) for prefix in allowed):
             return _error(
                 403,
                 "PERMISSION_DENIED",
                 "Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist).",
             )
-        seconds = self.behaviour.told.get("session_seconds", 3600)
+        seconds = self.behaviour.settings.get("session_seconds", 3600)
         ends = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return as_json(200, {"accessToken": self.issued.new(account, seconds), "expireTime": ends})
 
     def _serve(self, path: str, body: bytes) -> Answer:
         if path.startswith(("/storage/", "/upload/", "/download/", "/states/")):
-            self.behaviour.see(action=f"storage {self.command}", token=self.headers["Authorization"][-8:])
+            self.behaviour.record(action=f"storage {self.command}", token=self.headers["Authorization"][-8:])
             return forward(self, self.storage_port, body)
-        for end in self.behaviour.told.get("denied", ()):
+        for end in self.behaviour.settings.get("denied", ()):
             if path.endswith(end):
                 return _error(403, "PERMISSION_DENIED", f"Required permission for {end} is missing")
         if self.behaviour.take("throttle", path.rpartition("/")[2]):
@@ -212,5 +212,5 @@ def _page(path: str, token: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    GoogleGate.storage_port = int(sys.argv[1])
-    serve(GoogleGate)
+    FakeGoogle.storage_port = int(sys.argv[1])
+    serve(FakeGoogle)

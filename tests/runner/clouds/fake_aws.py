@@ -18,8 +18,8 @@ from xml.sax.saxutils import escape
 
 import boto3
 
-from tests.runner.clouds.serving import Answer, Handler, forward, serve
-from tests.runner.clouds.verification import Rejected, verified
+from tests.runner.clouds.fake_server import Answer, Handler, forward, serve
+from tests.runner.clouds.verification import Rejected, verify
 
 #: AWS's own codes for what it does not like about a token.
 _CODES = {"expired": "ExpiredTokenException"}
@@ -29,93 +29,93 @@ _EXPIRED = "The provided token has expired."
 _EC2 = 'xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"'
 
 
-class Gate(Handler):
+class FakeAws(Handler):
     emulator_port: int
-    #: By access key: when the session was given. ministack lets them live on.
-    given: ClassVar[dict[str, float]] = {}
+    #: When each session began, by access key: ministack never ends them.
+    began: ClassVar[dict[str, float]] = {}
 
     def handle_request(self, body: bytes) -> Answer:
         form = {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}
         region, service = self._scope()
         action = form.get("Action", "")
         if self._is_over():
-            self.behaviour.see(action=action or f"{service} {self.command}", over=self._access_key())
+            self.behaviour.record(action=action or f"{service} {self.command}", over=self._access_key())
             return _s3_error() if service == "s3" else _sts_error(403, "ExpiredToken", _EXPIRED)
         if action == "AssumeRoleWithWebIdentity":
             return self._web_identity(form)
         if action == "AssumeRole":
             return self._assume_role(form, body)
-        if service in ("ec2", "eks", "ecs", "acm") and region in self.behaviour.told.get("off", ()):
+        if service in ("ec2", "eks", "ecs", "acm") and region in self.behaviour.settings.get("off", ()):
             return _ec2_error(
                 401, "AuthFailure", "AWS was not able to validate the provided access credentials"
             )
         if self.behaviour.take("throttle", action):
-            self.behaviour.see(action=action, throttled=True)
+            self.behaviour.record(action=action, throttled=True)
             return _ec2_error(503, "RequestLimitExceeded", "Request limit exceeded.")
-        if action == "DescribeSubnets" and region in self.behaviour.told.get("subnets", {}):
-            return self._subnets(form, int(self.behaviour.told["subnets"][region]))
+        if action == "DescribeSubnets" and region in self.behaviour.settings.get("subnets", {}):
+            return self._subnets(form, int(self.behaviour.settings["subnets"][region]))
         if service == "s3":
-            self.behaviour.see(action=f"s3 {self.command}", key=self._access_key())
+            self.behaviour.record(action=f"s3 {self.command}", key=self._access_key())
         return forward(self, self.emulator_port, body)
 
     def _scope(self) -> tuple[str, str]:
-        found = _SCOPE.search(self.headers.get("Authorization", ""))
-        return (found[1], found[2]) if found else ("", "")
+        match = _SCOPE.search(self.headers.get("Authorization", ""))
+        return (match[1], match[2]) if match else ("", "")
 
     def _access_key(self) -> str:
-        found = re.search(r"Credential=([^/]+)/", self.headers.get("Authorization", ""))
-        return found[1] if found else ""
+        match = re.search(r"Credential=([^/]+)/", self.headers.get("Authorization", ""))
+        return match[1] if match else ""
 
     def _is_over(self) -> bool:
-        given = self.given.get(self._access_key())
-        return given is not None and given < self.behaviour.told.get("over_before", 0)
+        began = self.began.get(self._access_key())
+        return began is not None and began < self.behaviour.settings.get("over_before", 0)
 
     def _web_identity(self, form: dict[str, str]) -> Answer:
-        told = self.behaviour.told
+        settings = self.behaviour.settings
         try:
-            claims = verified(
+            claims = verify(
                 form.get("WebIdentityToken", ""),
-                issuers=told.get("issuers", {}),
-                told=told,
+                issuers=settings.get("issuers", {}),
+                settings=settings,
             )
         except Rejected as error:
-            self.behaviour.see(action="AssumeRoleWithWebIdentity", rejected=error.reason)
+            self.behaviour.record(action="AssumeRoleWithWebIdentity", rejected=error.reason)
             return _sts_error(400, _CODES.get(error.reason, "InvalidIdentityToken"), str(error))
-        if refusal := self._too_long(form):
+        if refusal := self._refuse_long_session(form):
             return refusal
-        answer = self._shortened(forward(self, self.emulator_port, urlencode(form).encode()))
+        answer = self._shorten_session(forward(self, self.emulator_port, urlencode(form).encode()))
         if answer[0] == 200 and any(name.startswith("Policy") for name in form):
-            answer = self._narrowed(form)
-        self.behaviour.see(
+            answer = self._assume_with_policies(form)
+        self.behaviour.record(
             action="AssumeRoleWithWebIdentity", status=answer[0], role=form.get("RoleArn"), jti=claims["jti"],
-            subject=claims["sub"], key=self._noted(answer),
+            subject=claims["sub"], key=self._remember_session(answer),
             duration=form.get("DurationSeconds"),
             narrowed=[form[name] for name in form if name.startswith("Policy")],
         )  # fmt: skip
         return answer
 
     def _assume_role(self, form: dict[str, str], body: bytes) -> Answer:
-        """Signed by the caller, so it goes through as it is."""
-        if refusal := self._too_long(form):
+        """Forward the request as it is, since the caller has signed it."""
+        if refusal := self._refuse_long_session(form):
             return refusal
-        answer = self._shortened(forward(self, self.emulator_port, body))
-        self.behaviour.see(
+        answer = self._shorten_session(forward(self, self.emulator_port, body))
+        self.behaviour.record(
             action="AssumeRole", status=answer[0], role=form.get("RoleArn"),
             external_id=form.get("ExternalId"),
-            key=self._noted(answer), caller=self._access_key(),
+            key=self._remember_session(answer), caller=self._access_key(),
             narrowed=[form[name] for name in form if name.startswith("Policy")],
         )  # fmt: skip
         return answer
 
-    def _noted(self, answer: Answer) -> str:
-        """The access key of the session in an answer; from now on its age is known."""
+    def _remember_session(self, answer: Answer) -> str:
+        """Return the access key of the session in an answer, and remember its beginning."""
         key = _between(answer[2], "AccessKeyId")
         if key:
-            self.given[key] = time.time()
+            self.began[key] = time.time()
         return key
 
-    def _too_long(self, form: dict[str, str]) -> Answer | None:
-        longest = self.behaviour.told.get("max_session_seconds")
+    def _refuse_long_session(self, form: dict[str, str]) -> Answer | None:
+        longest = self.behaviour.settings.get("max_session_seconds")
         if longest and int(form.get("DurationSeconds") or 3600) > longest:
             return _sts_error(
                 400,
@@ -124,44 +124,44 @@ class Gate(Handler):
             )
         return None
 
-    def _shortened(self, answer: Answer) -> Answer:
-        """Sessions of seconds, where a test wants to see them renewed; `over_before` says when they die."""
-        seconds = self.behaviour.told.get("session_seconds")
+    def _shorten_session(self, answer: Answer) -> Answer:
+        """Shorten the session for tests of renewal; `over_before` ends it."""
+        seconds = self.behaviour.settings.get("session_seconds")
         if not seconds or answer[0] != 200:
             return answer
         ends = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
-        told = re.sub(rb"<Expiration>[^<]*<", b"<Expiration>" + ends + b"<", answer[2])
-        return answer[0], answer[1], told
+        content = re.sub(rb"<Expiration>[^<]*<", b"<Expiration>" + ends + b"<", answer[2])
+        return answer[0], answer[1], content
 
-    def _narrowed(self, form: dict[str, str]) -> Answer:
-        """ministack keeps to session policies in AssumeRole only, so it is asked for the role that way."""
+    def _assume_with_policies(self, form: dict[str, str]) -> Answer:
+        """Assume the role by AssumeRole, the only call whose session policies ministack enforces."""
         sts = boto3.client(
             "sts", endpoint_url=f"http://127.0.0.1:{self.emulator_port}", region_name="eu-west-1",
             aws_access_key_id="test", aws_secret_access_key="test",
         )  # fmt: skip
         arns = [{"arn": form[name]} for name in form if name.startswith("PolicyArns.")]
-        given = sts.assume_role(
+        answer = sts.assume_role(
             RoleArn=form["RoleArn"],
             RoleSessionName=form["RoleSessionName"],
             DurationSeconds=int(form.get("DurationSeconds") or 3600),
             **({"Policy": form["Policy"]} if "Policy" in form else {}),
             **({"PolicyArns": arns} if arns else {}),
         )
-        keys = given["Credentials"]
+        keys = answer["Credentials"]
         return _sts(
             f"<Credentials><AccessKeyId>{keys['AccessKeyId']}</AccessKeyId>"
             f"<SecretAccessKey>{escape(keys['SecretAccessKey'])}</SecretAccessKey>"
             f"<SessionToken>{escape(keys['SessionToken'])}</SessionToken>"
             f"<Expiration>{keys['Expiration'].strftime('%Y-%m-%dT%H:%M:%SZ')}</Expiration></Credentials>"
-            f"<AssumedRoleUser><Arn>{given['AssumedRoleUser']['Arn']}</Arn>"
-            f"<AssumedRoleId>{given['AssumedRoleUser']['AssumedRoleId']}</AssumedRoleId></AssumedRoleUser>"
+            f"<AssumedRoleUser><Arn>{answer['AssumedRoleUser']['Arn']}</Arn>"
+            f"<AssumedRoleId>{answer['AssumedRoleUser']['AssumedRoleId']}</AssumedRoleId></AssumedRoleUser>"
         )
 
     def _subnets(self, form: dict[str, str], count: int) -> Answer:
-        """As EC2 pages: at most 1,000, and a token for the rest."""
+        """Answer in pages like EC2: at most 1,000, and a token for the rest."""
         start = int(form.get("NextToken") or 0)
         end = min(count, start + min(1000, int(form.get("MaxResults") or 1000)))
-        self.behaviour.see(action="DescribeSubnets", start=start)
+        self.behaviour.record(action="DescribeSubnets", start=start)
         items = "".join(
             f"<item><subnetId>subnet-{number:08x}</subnetId><vpcId>vpc-1</vpcId><state>available</state>"
             f"<cidrBlock>10.{number // 250}.{number % 250}.0/28</cidrBlock>"
@@ -176,8 +176,8 @@ class Gate(Handler):
 
 
 def _between(content: bytes, tag: str) -> str:
-    found = re.search(rf"<{tag}>([^<]*)<", content.decode("utf-8", "replace"))
-    return found[1] if found else ""
+    match = re.search(rf"<{tag}>([^<]*)<", content.decode("utf-8", "replace"))
+    return match[1] if match else ""
 
 
 def _sts(inside: str) -> Answer:
@@ -208,5 +208,5 @@ def _ec2_error(status: int, code: str, message: str) -> Answer:
 
 
 if __name__ == "__main__":
-    Gate.emulator_port = int(sys.argv[1])
-    serve(Gate)
+    FakeAws.emulator_port = int(sys.argv[1])
+    serve(FakeAws)

@@ -33,7 +33,7 @@ from tests.console.state.emulators import (
     running,
 )
 from tests.console.state.served import free_port
-from tests.runner.clouds.serving import SUITE
+from tests.runner.clouds.fake_server import SUITE
 from tests.waiting import wait_until
 
 AWS_ACCOUNT = "123456789012"
@@ -46,26 +46,26 @@ SUBSCRIPTION = "33333333-3333-4333-8333-333333333333"
 
 
 @dataclass
-class Gate:
-    """A process that plays a cloud's door."""
+class FakeCloud:
+    """A process in the place of a cloud."""
 
     address: str
-    #: What the runner's machine must have to find it.
+    #: The environment in which the runner finds it.
     machine: dict[str, str]
     trusted: ssl.SSLContext | bool = True
-    #: Straight to the emulator, past the door.
+    #: The address of the emulator behind it.
     behind: str = ""
     roles: list[str] = field(default_factory=list)
 
-    def tell(self, **told: Any) -> None:
+    def configure(self, **settings: Any) -> None:
         httpx.put(
-            f"{self.address}{SUITE}", json=told, verify=self.trusted, trust_env=False
+            f"{self.address}{SUITE}", json=settings, verify=self.trusted, trust_env=False
         ).raise_for_status()
 
-    def seen(self, **like: Any) -> list[dict[str, Any]]:
-        """What it has seen that is like this, in order."""
-        all_of_it = httpx.get(f"{self.address}{SUITE}", verify=self.trusted, trust_env=False).json()
-        return [one for one in all_of_it if like.items() <= one.items()]
+    def requests(self, **like: Any) -> list[dict[str, Any]]:
+        """Return the requests with these facts, in order."""
+        requests = httpx.get(f"{self.address}{SUITE}", verify=self.trusted, trust_env=False).json()
+        return [request for request in requests if like.items() <= request.items()]
 
     def client(self, service: str) -> Any:
         """A boto3 client of the account's owner."""
@@ -81,10 +81,10 @@ class Gate:
             iam.delete_role_policy(RoleName=name, PolicyName="all")
             iam.delete_role(RoleName=name)
         policy = {"Effect": "Allow", "Action": allow or ["*"], "Resource": "*"}
-        made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
+        answer = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
         iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_policy([policy]))
         self.roles.append(name)
-        return str(made["Role"]["Arn"])
+        return str(answer["Role"]["Arn"])
 
 
 def _policy(statements: list[dict[str, Any]]) -> str:
@@ -92,7 +92,7 @@ def _policy(statements: list[dict[str, Any]]) -> str:
 
 
 def web_trust(issuer: str, *, subject: str, audience: str = "sts.amazonaws.com") -> dict[str, Any]:
-    """What the identity's page tells people to put into the role."""
+    """Return the trust policy that the identity's page recommends."""
     host = urlsplit(issuer).netloc
     return {
         "Effect": "Allow",
@@ -106,7 +106,7 @@ def web_trust(issuer: str, *, subject: str, audience: str = "sts.amazonaws.com")
 
 
 def account_trust(*, external_id: str | None) -> dict[str, Any]:
-    """Whoever is of the account, with the external id if there is one."""
+    """Trust the whole account, with the external id if there is one."""
     statement: dict[str, Any] = {
         "Effect": "Allow",
         "Principal": {"AWS": f"arn:aws:iam::{AWS_ACCOUNT}:root"},
@@ -118,21 +118,21 @@ def account_trust(*, external_id: str | None) -> dict[str, Any]:
 
 
 @contextmanager
-def aws(folder: Path) -> Iterator[Gate]:
+def aws(folder: Path) -> Iterator[FakeCloud]:
     with amazon(folder) as environ:
         behind = environ["AWS_ENDPOINT_URL"]
         port = urlsplit(behind).port
-        with _process("aws_gate", folder, str(port)) as address:
+        with _process("fake_aws", folder, str(port)) as address:
             # Terraform's SDK looks at the second when it assumes a role by itself.
             machine = {"AWS_ENDPOINT_URL": address, "AWS_ENDPOINT_URL_STS": address}
-            yield Gate(address, machine, behind=behind)
+            yield FakeCloud(address, machine, behind=behind)
 
 
 @contextmanager
-def gcp(folder: Path) -> Iterator[Gate]:
+def gcp(folder: Path) -> Iterator[FakeCloud]:
     with google(folder) as cloud:
         port = urlsplit(cloud.environment["STORAGE_EMULATOR_HOST"]).port
-        with _process("google_gate", folder, str(port)) as address:
+        with _process("fake_google", folder, str(port)) as address:
             overrides = {
                 "STS": "/sts", "IAMCREDENTIALS": "/iamcredentials", "COMPUTE": "/compute/v1",
                 "DNS": "/dns/v1", "CONTAINER": "/container", "STORAGE": "/storage/v1",
@@ -142,11 +142,11 @@ def gcp(folder: Path) -> Iterator[Gate]:
                 for name, path in overrides.items()
             }
             machine["GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"] = f"{address}/storage/v1/"
-            yield Gate(address, machine)
+            yield FakeCloud(address, machine)
 
 
 @contextmanager
-def azure(folder: Path) -> Iterator[Gate]:
+def azure(folder: Path) -> Iterator[FakeCloud]:
     port = free_port()
     authority, certificate, key = certificates(folder)
     options = "--oauth basic --skipApiVersionCheck --disableTelemetry --inMemoryPersistence --silent"
@@ -156,7 +156,7 @@ def azure(folder: Path) -> Iterator[Gate]:
     ]  # fmt: skip
     with (
         running(command, folder / "azure.log", port, AZURITE_ACCOUNTS=f"{ACCOUNT}:{ACCOUNT_KEY}"),
-        _process("azure_gate", folder, str(port), str(certificate), str(key), tls=True) as address,
+        _process("fake_azure", folder, str(port), str(certificate), str(key), tls=True) as address,
         connect_proxy(int(address.rpartition(":")[2])) as proxy,
     ):
         make_container(port, authority, account_sas())
@@ -165,7 +165,7 @@ def azure(folder: Path) -> Iterator[Gate]:
             "SSL_CERT_FILE": str(authority),
             "REQUESTS_CA_BUNDLE": str(authority),
         }
-        yield Gate(address, machine, trusted=ssl.create_default_context(cafile=str(authority)))
+        yield FakeCloud(address, machine, trusted=ssl.create_default_context(cafile=str(authority)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How much work waits: what autoscalers and alerts ask for. What waits for a person is not queued."""
+"""The depth of each pool's queue, for autoscalers and alerts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection
 
 #: One row per pool: jobs that a runner could start now, jobs under way, and how long the oldest has waited.
-#: What is delayed for a retry or drained needs no runner, so it is not counted as queued.
+#: A job that is delayed for a retry, or drained, needs no runner, so it is not counted as queued.
 DEPTH = """
 SELECT organization.slug, pool.name,
        count(job.id) FILTER (WHERE job.status = 'QUEUED' AND job.run_after <= now()
@@ -41,7 +41,7 @@ class PoolDepth:
 
 
 def pool_depths(*, organization_id: UUID | None = None) -> list[PoolDepth]:
-    """The depth of every pool, or of one organization's."""
+    """Return the depth of every pool, or of one organization's pools."""
     with connection.cursor() as cursor:
         cursor.execute(DEPTH, {"organization": organization_id})
         return [PoolDepth(*row) for row in cursor.fetchall()]
@@ -54,7 +54,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND
 
 
 def oldest_transaction_seconds() -> float:
-    """An open transaction keeps dead rows from being removed, which slows every claim down."""
+    """Return the age of the oldest transaction: it keeps dead rows, which slow every claim down."""
     with connection.cursor() as cursor:
         cursor.execute(OLDEST_TRANSACTION)
         row: Any = cursor.fetchone()

@@ -1,7 +1,8 @@
-"""What the suite's own cloud processes share: an HTTP server that can be told things and asked back."""
+"""The HTTP server of the suite's fake clouds: tests configure it, and read the requests that it got."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,37 +14,37 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Where a test tells a process how to behave (PUT) and asks what it has seen (GET).
+#: The address at which a test configures a process (PUT) and reads its requests (GET).
 SUITE = "/suite"
 
 Answer = tuple[int, dict[str, str], bytes]
 
 
 class Behaviour:
-    """What a process was told, and what it has seen."""
+    """The settings of a process, and the requests that it got."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.told: dict[str, Any] = {}
-        self.seen: list[dict[str, Any]] = []
+        self.settings: dict[str, Any] = {}
+        self.requests: list[dict[str, Any]] = []
 
-    def tell(self, document: dict[str, Any]) -> None:
+    def configure(self, document: dict[str, Any]) -> None:
         with self.lock:
-            self.told.update(document)
+            self.settings.update(document)
             if document.get("forget"):
-                self.told, self.seen = {}, []
+                self.settings, self.requests = {}, []
 
-    def see(self, **what: Any) -> None:
+    def record(self, **facts: Any) -> None:
         with self.lock:
-            self.seen.append(what)
+            self.requests.append(facts)
 
     def take(self, name: str, key: str) -> bool:
-        """Whether there is one left of a number of times that something is to happen."""
+        """Count down a number of times that something is to happen; returns False when none remains."""
         with self.lock:
-            left = self.told.get(name, {}).get(key, 0)
-            if left:
-                self.told[name][key] = left - 1
-            return bool(left)
+            remaining = self.settings.get(name, {}).get(key, 0)
+            if remaining:
+                self.settings[name][key] = remaining - 1
+            return bool(remaining)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -71,8 +72,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _suite(self, body: bytes) -> Answer:
         if self.command == "PUT":
-            self.behaviour.tell(json.loads(body))
-        return as_json(200, self.behaviour.seen)
+            self.behaviour.configure(json.loads(body))
+        return as_json(200, self.behaviour.requests)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -96,7 +97,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            with contextlib.suppress(OSError):  # the client did not wait
+                self.wfile.write(content)
 
 
 def as_json(status: int, document: Any) -> Answer:
@@ -106,7 +108,7 @@ def as_json(status: int, document: Any) -> Answer:
 def forward(
     handler: Handler, port: int, body: bytes, *, headers: Mapping[str, str] | None = None, tls: bool = False
 ) -> Answer:
-    """What the emulator behind it answers; the request stays as it was signed."""
+    """Return the emulator's answer to the request, which stays as it was signed."""
     if tls:
         there: http.client.HTTPConnection = http.client.HTTPSConnection(
             "127.0.0.1", port, timeout=30, context=ssl._create_unverified_context()

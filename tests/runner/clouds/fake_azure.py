@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 
-from tests.runner.clouds.serving import Answer, Handler, as_json, forward, serve
-from tests.runner.clouds.verification import Rejected, verified
+from tests.runner.clouds.fake_server import Answer, Handler, as_json, forward, serve
+from tests.runner.clouds.verification import Rejected, verify
 
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 AUDIENCE = "api://AzureADTokenExchange"
@@ -22,7 +22,7 @@ AUDIENCE = "api://AzureADTokenExchange"
 _OWN_KEY = "the suite's own signing key, which opens nothing outside of this process"
 
 
-class AzureGate(Handler):
+class FakeAzure(Handler):
     storage_port: int
 
     def handle_request(self, body: bytes) -> Answer:
@@ -40,9 +40,9 @@ class AzureGate(Handler):
         base = f"https://login.microsoftonline.com/{tenant}"
         if what == "discovery/instance":
             names = ["login.microsoftonline.com", "login.windows.net"]
-            known = {"preferred_network": names[0], "preferred_cache": names[1], "aliases": names}
-            found = f"{base}/v2.0/.well-known/openid-configuration"
-            return as_json(200, {"tenant_discovery_endpoint": found, "metadata": [known]})
+            network = {"preferred_network": names[0], "preferred_cache": names[1], "aliases": names}
+            discovery = f"{base}/v2.0/.well-known/openid-configuration"
+            return as_json(200, {"tenant_discovery_endpoint": discovery, "metadata": [network]})
         if what.endswith("openid-configuration"):
             return as_json(
                 200,
@@ -58,8 +58,8 @@ class AzureGate(Handler):
         return as_json(404, {"error": "not_found"})
 
     def _token(self, tenant: str, form: dict[str, str]) -> Answer:
-        told = self.behaviour.told
-        application = told.get("applications", {}).get(form.get("client_id", ""))
+        settings = self.behaviour.settings
+        application = settings.get("applications", {}).get(form.get("client_id", ""))
         if application is None or application["tenant"] != tenant:
             return _refusal("unauthorized_client", 700016, "Application was not found in the directory.")
         if form.get("client_secret"):
@@ -69,35 +69,37 @@ class AzureGate(Handler):
         try:
             claims = self._claims(form.get("client_assertion", ""), application)
         except Rejected as error:
-            self.behaviour.see(action="token", rejected=error.reason)
+            self.behaviour.record(action="token", rejected=error.reason)
             return _refusal("invalid_client", *_REFUSALS[error.reason])
-        seconds = told.get("session_seconds", 3600)
-        self.behaviour.see(action="token", jti=claims["jti"], subject=claims["sub"], scope=form.get("scope"))
-        return as_json(200, _given(_access_token(tenant, form, seconds), seconds))
+        seconds = settings.get("session_seconds", 3600)
+        self.behaviour.record(
+            action="token", jti=claims["jti"], subject=claims["sub"], scope=form.get("scope")
+        )
+        return as_json(200, _token_answer(_access_token(tenant, form, seconds), seconds))
 
     def _token_for_secret(self, tenant: str, form: dict[str, str], secret: str | None) -> Answer:
         if form["client_secret"] != secret:
             return _refusal("invalid_client", 7000215, "Invalid client secret provided.")
-        self.behaviour.see(action="token", secret=True)
-        return as_json(200, _given(_access_token(tenant, form, 3600)))
+        self.behaviour.record(action="token", secret=True)
+        return as_json(200, _token_answer(_access_token(tenant, form, 3600)))
 
     def _managed_identity(self) -> Answer:
-        """What the metadata service of a machine in Azure gives to whoever is on it."""
-        told = self.behaviour.told.get("machine")
-        if self.headers.get("Metadata") != "true" or told is None:
+        """Answer as the metadata service of a machine in Azure."""
+        machine = self.behaviour.settings.get("machine")
+        if self.headers.get("Metadata") != "true" or machine is None:
             return as_json(400, {"error": "invalid_request", "error_description": "Identity not found"})
         resource = parse_qs(urlsplit(self.path).query)["resource"][0]
-        self.behaviour.see(action="metadata", resource=resource)
-        form = {"scope": f"{resource}/.default", "client_id": told["client_id"]}
-        token = _access_token(told["tenant"], form, 3600)
+        self.behaviour.record(action="metadata", resource=resource)
+        form = {"scope": f"{resource}/.default", "client_id": machine["client_id"]}
+        token = _access_token(machine["tenant"], form, 3600)
         ends = str(int(time.time()) + 3600)
-        return as_json(200, {**_given(token), "expires_on": ends, "resource": resource})
+        return as_json(200, {**_token_answer(token), "expires_on": ends, "resource": resource})
 
     def _claims(self, assertion: str, application: dict[str, Any]) -> dict[str, Any]:
-        claims = verified(
+        claims = verify(
             assertion,
             issuers={application["issuer"]: [AUDIENCE]},
-            told=self.behaviour.told,
+            settings=self.behaviour.settings,
         )
         if claims["sub"] not in application["subjects"]:
             raise Rejected("subject", "No matching federated identity record found for presented assertion.")
@@ -106,14 +108,14 @@ class AzureGate(Handler):
     def _blob(self, body: bytes) -> Answer:
         if not self._is_open():
             return 401, {"x-ms-error-code": "InvalidAuthenticationInfo"}, b""
-        self.behaviour.see(action=f"blob {self.command}", token=self.headers["Authorization"][-8:])
+        self.behaviour.record(action=f"blob {self.command}", token=self.headers["Authorization"][-8:])
         return forward(self, self.storage_port, body, tls=True)
 
     def _management(self) -> Answer:
         if not self._is_open():
             return as_json(401, {"error": {"code": "InvalidAuthenticationToken", "message": "Expired."}})
         path = urlsplit(self.path).path
-        for end in self.behaviour.told.get("denied", ()):
+        for end in self.behaviour.settings.get("denied", ()):
             if path.endswith(end):
                 message = "The client does not have authorization to perform action over scope."
                 return as_json(403, {"error": {"code": "AuthorizationFailed", "message": message}})
@@ -127,10 +129,10 @@ class AzureGate(Handler):
             claims = jwt.decode(token, _OWN_KEY, algorithms=["HS256"], options={"verify_aud": False})
         except jwt.PyJWTError:
             return False
-        return bool(claims["iat"] >= self.behaviour.told.get("over_before", 0))
+        return bool(claims["iat"] >= self.behaviour.settings.get("over_before", 0))
 
 
-def _given(token: str, seconds: float = 3600) -> dict[str, Any]:
+def _token_answer(token: str, seconds: float = 3600) -> dict[str, Any]:
     return {
         "token_type": "Bearer", "expires_in": seconds, "ext_expires_in": seconds, "access_token": token,
     }  # fmt: skip
@@ -184,12 +186,12 @@ def _page(path: str, is_second: bool) -> dict[str, Any]:
         name = "second" if is_second else "first"
         network = f"{base}/resourceGroups/suite/providers/Microsoft.Network/virtualNetworks/{name}"
         subnet = {"id": f"{network}/subnets/a", "name": "a", "properties": {"addressPrefix": "10.0.1.0/24"}}
-        found = {
+        document = {
             "id": network, "name": name, "location": "westeurope",
             "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}, "subnets": [subnet]},
         }  # fmt: skip
         more = {} if is_second else {"nextLink": f"https://management.azure.com{path}?$skiptoken=second"}
-        return {"value": [found]} | more
+        return {"value": [document]} | more
     if what == "dnszones":
         return {"value": [{"id": f"{base}/dns", "name": "example.com", "location": "global"}]}
     if "/subscriptions/" in path and path.count("/") == 2:
@@ -198,5 +200,5 @@ def _page(path: str, is_second: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    AzureGate.storage_port = int(sys.argv[1])
-    serve(AzureGate, certificate=sys.argv[2], key=sys.argv[3])
+    FakeAzure.storage_port = int(sys.argv[1])
+    serve(FakeAzure, certificate=sys.argv[2], key=sys.argv[3])

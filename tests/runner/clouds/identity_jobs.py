@@ -1,4 +1,4 @@
-"""What people do with identities in these tests, and what jobs leave to be looked at."""
+"""Jobs with cloud identities: their Specs and configurations, and their logs and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.jobs.log.selectors import log_lines
 from console.jobs.models import Job
 from console.state.backends import choose_backend
 from tests.people import Tenant, fresh
-from tests.runner.clouds.starting import Gate
+from tests.runner.clouds.fake_clouds import FakeCloud
 from tests.runner.installation import Project
 from tests.waiting import wait_until
 
@@ -55,14 +55,14 @@ def waiting_files(folder: Path) -> dict[str, str]:
     }
 
 
-def end_what_is_old(gate: Gate, token_file: Path) -> None:
-    """What was obtained until now is over in the cloud: tokens of the console's, sessions, access tokens.
+def expire_old_credentials(fake: FakeCloud, token_file: Path) -> None:
+    """End in the cloud what was obtained until now: the console's tokens, sessions, access tokens.
 
     Only a job whose runner has put a newer token into its file can go on.
     """
     moment = int(time.time()) + 1
     wait_until(lambda: issued_at(token_file.read_text()) >= moment, seconds=30, what="a newer token")
-    gate.tell(over_before=moment)
+    fake.configure(over_before=moment)
 
 
 def issued_at(token: str) -> int:
@@ -83,7 +83,7 @@ def lines(job: Job) -> list[dict[str, Any]]:
     return [line for _, line in log_lines(fresh(job), after=0, limit=100_000)]
 
 
-def everything_told(job: Job) -> str:
+def everything_reported(job: Job) -> str:
     """The log and the report of a job."""
     ended = fresh(job)
     return json.dumps([lines(ended), ended.result, ended.error_message])
@@ -102,9 +102,9 @@ def result_of(job: Job) -> dict[str, Any]:
 
 
 def outcomes_of(job: Job) -> dict[str, str]:
-    """Each check of a CONNECTION_TEST: how it ended, and what was said where it did not pass."""
-    found = {}
+    """Return the outcome of each check of a CONNECTION_TEST, with its detail unless it passed."""
+    outcomes = {}
     for check in result_of(job).get("checks", ()):
         passed = check["outcome"] == "pass"
-        found[check["code"]] = "pass" if passed else f"{check['outcome']}: {check['detail']}"
-    return found
+        outcomes[check["code"]] = "pass" if passed else f"{check['outcome']}: {check['detail']}"
+    return outcomes
