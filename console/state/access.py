@@ -65,7 +65,7 @@ def require_may_unlock(user: User, spec: Spec) -> None:
 
 
 def state_to_view_by_id(user: Any, spec_id: UUID) -> Spec:
-    """For the API, which knows Specs by their id."""
+    """Return the Spec with this id, for the API."""
     return _spec_by_id(user, spec_id, Right.SEE)
 
 
@@ -74,7 +74,7 @@ def state_to_write_by_id(user: Any, spec_id: UUID) -> Spec:
 
 
 def state_to_use_by_id(user: Any, spec_id: UUID) -> Spec:
-    """For a person's own Terraform, which reads the whole state and writes it."""
+    """Let a person's own Terraform read the whole state and write it."""
     spec = state_to_write_by_id(user, spec_id)
     require_right(user, spec.organization.slug, Right.READ_SECRETS)
     return spec

@@ -45,7 +45,7 @@ class StateDocument:
         )
 
     def with_serial(self, serial: int) -> "StateDocument":
-        """The same document under another serial; nothing else in it changes, not even its spaces."""
+        """Return the document under another serial, otherwise byte for byte the same."""
         content = decoded(self.body) | {"serial": serial}
         for match in re.finditer(rb'"serial"\s*:\s*(%d)\b' % self.serial, self.body):
             body = self.body[: match.start(1)] + str(serial).encode() + self.body[match.end(1) :]

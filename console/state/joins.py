@@ -1,4 +1,4 @@
-"""Where state takes part in the life of jobs."""
+"""The hooks by which state takes part in the life of jobs."""
 
 from console.jobs import hooks
 from console.state.abandoned import recover_from_loss
