@@ -73,9 +73,9 @@ def test_what_stays_below_the_guard_needs_a_click_only(
 
 def test_what_is_new_or_imported_is_no_part_of_the_whole(console: Console, ours: Tenant) -> None:
     """One of two is lost, however many are added at the same time."""
-    new = [resource(f"terraform_data.new{index}", "create") for index in range(8)]
+    creations = [resource(f"terraform_data.new{index}", "create") for index in range(8)]
     imported = resource("terraform_data.found", "no-op", change={"importing": {"id": "i-1"}})
-    plan = guarded_plan(console, ours, ONE_LOST, *new, imported, kept=1, share=0.4)
+    plan = guarded_plan(console, ours, ONE_LOST, *creations, imported, kept=1, share=0.4)
     assert plan.resource_count == 2
     assert code_of(console.person(ours, "operator").post(f"/api/plans/{plan.pk}/deploy")) == (
         "confirmation_mismatch"

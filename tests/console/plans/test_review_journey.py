@@ -40,17 +40,17 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
     with running_browser() as browser:
         contexts = [opened(browser, session) for session in sessions]
         witness, other_witness = (Witness(context) for context in contexts)
-        asker, other = (context.new_page() for context in contexts)
-        asker.goto(spec_page)
-        plans_and_finds_that_it_cannot_apply(asker)
-        other.goto(asker.url)
-        approves(other, may_approve)
-        confirms_by_name(asker)
+        requester, approver = (context.new_page() for context in contexts)
+        requester.goto(spec_page)
+        plans_and_finds_that_it_cannot_apply(requester)
+        approver.goto(requester.url)
+        approves(approver, may_approve)
+        confirms_by_name(requester)
         witness.forgive("400 (Bad Request)")
-        expect(asker.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=JOB_MS)
-        expect(other.get_by_text("A plan can be applied only once.")).to_be_visible(timeout=JOB_MS)
-        asker.goto(spec_page)
-        is_sent_to_plan_the_destroy(asker)
+        expect(requester.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=JOB_MS)
+        expect(approver.get_by_text("A plan can be applied only once.")).to_be_visible(timeout=JOB_MS)
+        requester.goto(spec_page)
+        is_sent_to_plan_the_destroy(requester)
         assert witness.complaints == []
         assert other_witness.complaints == []
     assert project.resources() == ["server"]
