@@ -9,10 +9,11 @@ from django.core.asgi import get_asgi_application
 
 pages = get_asgi_application()
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
 
+from console.accounts.authentication import SocketSessionMiddleware
 from console.live.beat import start_beating
 from console.routing import websocket_urlpatterns
 from console.wire import WireHandler
@@ -34,9 +35,11 @@ async def http(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await (wire if to_wire else pages)(scope, receive, send)
 
 
+sockets = SocketSessionMiddleware(URLRouter(websocket_urlpatterns))
+
 application = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(sockets)),
     }
 )

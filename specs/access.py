@@ -1,62 +1,97 @@
-"""The only doors to a spec."""
+"""The only doors to a Spec, to an organization's variable sets and to its blueprints."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from console.accounts.access import organization_to_administer, organization_to_operate, organization_to_view
+from console.accounts.access import require_right
 from console.accounts.models import Organization
+from console.accounts.rights import Right
 from console.errors import NotFound, SpecArchived
 from specs.models import Spec
 from specs.spec_settings import GUARDED
 
 
+def organization_to_manage_specs(user: Any, slug: str) -> Organization:
+    """Create Specs, and go through the first-run guide that leads there."""
+    return require_right(user, slug, Right.MANAGE_SPECS)
+
+
+def organization_to_manage_variable_sets(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_VARIABLE_SETS)
+
+
+def organization_to_manage_blueprints(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_BLUEPRINTS)
+
+
 def spec_to_view(user: Any, org_slug: str, spec_slug: str) -> Spec:
-    return _spec(organization_to_view(user, org_slug), spec_slug)
+    return _spec(user, org_slug, spec_slug, Right.SEE)
 
 
-def spec_to_operate(user: Any, org_slug: str, spec_slug: str) -> Spec:
-    return require_unarchived(_spec(organization_to_operate(user, org_slug), spec_slug))
+def spec_to_manage(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    """Change source, variables and settings."""
+    return require_unarchived(_spec(user, org_slug, spec_slug, Right.MANAGE_SPECS))
 
 
-def spec_to_administer(user: Any, org_slug: str, spec_slug: str) -> Spec:
-    """Also an archived one: only this door leads back."""
-    return _spec(organization_to_administer(user, org_slug), spec_slug)
+def spec_to_plan(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    return require_unarchived(_spec(user, org_slug, spec_slug, Right.PLAN))
+
+
+def spec_to_apply(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    """Change infrastructure without a plan: destroy it."""
+    return require_unarchived(_spec(user, org_slug, spec_slug, Right.APPLY))
+
+
+def spec_to_read_secrets(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    """Reveal a sensitive output."""
+    return require_unarchived(_spec(user, org_slug, spec_slug, Right.READ_SECRETS))
+
+
+def spec_to_delete(user: Any, org_slug: str, spec_slug: str) -> Spec:
+    """Archive a Spec, or restore it: only this door leads to an archived one."""
+    return _spec(user, org_slug, spec_slug, Right.DELETE_SPECS)
 
 
 def require_unarchived(spec: Spec) -> Spec:
     if spec.archived_at is not None:
-        raise SpecArchived(f"{spec.name} was archived. An admin can bring it back on its page.")
+        raise SpecArchived(f"{spec.name} was archived. An admin can restore it on its page.")
     return spec
 
 
 def spec_to_view_by_id(user: Any, spec_id: UUID) -> Spec:
-    """For the API, which knows specs by their id. Another organization's spec is not there."""
-    spec = Spec.objects.select_related("organization", "pool").filter(pk=spec_id).first()
-    if spec is None:
-        raise NotFound
-    organization_to_view(user, spec.organization.slug)
-    return spec
+    """For the API, which knows Specs by their id. Another organization's Spec is not there."""
+    return _spec_by_id(user, spec_id, Right.SEE)
 
 
-def spec_to_operate_by_id(user: Any, spec_id: UUID) -> Spec:
-    spec = spec_to_view_by_id(user, spec_id)
-    organization_to_operate(user, spec.organization.slug)
-    return require_unarchived(spec)
+def spec_to_manage_by_id(user: Any, spec_id: UUID) -> Spec:
+    return require_unarchived(_spec_by_id(user, spec_id, Right.MANAGE_SPECS))
+
+
+def spec_to_plan_by_id(user: Any, spec_id: UUID) -> Spec:
+    return require_unarchived(_spec_by_id(user, spec_id, Right.PLAN))
+
+
+def spec_to_apply_by_id(user: Any, spec_id: UUID) -> Spec:
+    return require_unarchived(_spec_by_id(user, spec_id, Right.APPLY))
+
+
+def spec_to_read_secrets_by_id(user: Any, spec_id: UUID) -> Spec:
+    return require_unarchived(_spec_by_id(user, spec_id, Right.READ_SECRETS))
 
 
 def spec_to_change(user: Any, org_slug: str, spec_slug: str, settings: Mapping[str, Any]) -> Spec:
-    """For whoever may change these settings: what protects a protected spec is an admin's to change."""
-    spec = spec_to_operate(user, org_slug, spec_slug)
+    """Change these settings. Those that protect a protected Spec need the right to."""
+    spec = spec_to_manage(user, org_slug, spec_slug)
     if _loosens(spec, settings):
-        organization_to_administer(user, org_slug)
+        require_right(user, org_slug, Right.PROTECT_SPECS)
     return spec
 
 
 def spec_to_change_by_id(user: Any, spec_id: UUID, settings: Mapping[str, Any]) -> Spec:
-    spec = spec_to_operate_by_id(user, spec_id)
+    spec = spec_to_manage_by_id(user, spec_id)
     if _loosens(spec, settings):
-        organization_to_administer(user, spec.organization.slug)
+        require_right(user, spec.organization.slug, Right.PROTECT_SPECS)
     return spec
 
 
@@ -64,7 +99,8 @@ def _loosens(spec: Spec, settings: Mapping[str, Any]) -> bool:
     return spec.protected and any(settings[name] != getattr(spec, name) for name in GUARDED & settings.keys())
 
 
-def _spec(organization: Organization, slug: str) -> Spec:
+def _spec(user: Any, org_slug: str, slug: str, right: Right) -> Spec:
+    organization = require_right(user, org_slug, right)
     spec = (
         Spec.objects.select_related("organization", "pool")
         .filter(organization=organization, slug=slug)
@@ -72,4 +108,12 @@ def _spec(organization: Organization, slug: str) -> Spec:
     )
     if spec is None:
         raise NotFound
+    return spec
+
+
+def _spec_by_id(user: Any, spec_id: UUID, right: Right) -> Spec:
+    spec = Spec.objects.select_related("organization", "pool").filter(pk=spec_id).first()
+    if spec is None:
+        raise NotFound
+    require_right(user, spec.organization.slug, right)
     return spec

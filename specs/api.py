@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.accounts.access import organization_to_administer, organization_to_operate, organization_to_view
+from console.accounts.access import organization_to_view
 from console.accounts.authentication import person
 from console.errors import BadInput, NotFound
 from console.inputs import whole_number
@@ -57,7 +57,7 @@ class SpecsView(APIView):
     def post(self, request: Request) -> Response:
         """Make a Spec with its first revision."""
         body = _valid(SpecRequestSerializer(data=request.data))
-        organization = organization_to_operate(request.user, body["organization"])
+        organization = access.organization_to_manage_specs(request.user, body["organization"])
         spec = services.create_spec(
             organization=organization,
             name=body["name"],
@@ -95,7 +95,7 @@ class SourceView(APIView):
     @extend_schema(request=SourceRequestSerializer, responses=RevisionSerializer)
     def put(self, request: Request, spec_id: UUID) -> Response:
         """A new revision with other files."""
-        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        spec = access.spec_to_manage_by_id(request.user, spec_id)
         body = _valid(SourceRequestSerializer(data=request.data))
         revision = services.change_source(
             spec=spec,
@@ -119,7 +119,7 @@ class VariableView(APIView):
     @extend_schema(request=VariableInput, responses=RevisionSerializer)
     def put(self, request: Request, spec_id: UUID, name: str) -> Response:
         """Set a variable. A sensitive one can be replaced or removed from then on, not read."""
-        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        spec = access.spec_to_manage_by_id(request.user, spec_id)
         body = _valid(VariableInput(data=request.data))
         if "value" not in body:
             raise BadInput("value: is required", field="value")
@@ -128,7 +128,7 @@ class VariableView(APIView):
 
     @extend_schema(responses=RevisionSerializer)
     def delete(self, request: Request, spec_id: UUID, name: str) -> Response:
-        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        spec = access.spec_to_manage_by_id(request.user, spec_id)
         category = request.query_params.get("category", "variables")
         revision = services.remove_variable(spec=spec, category=category, name=name, author=person(request))
         return Response(RevisionSerializer(revision).data)
@@ -172,7 +172,7 @@ class RestoreView(APIView):
     @extend_schema(request=None, responses=RevisionSerializer)
     def post(self, request: Request, spec_id: UUID, number: int) -> Response:
         """A new revision that is as an older one was."""
-        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        spec = access.spec_to_manage_by_id(request.user, spec_id)
         revision = services.restore_revision(spec=spec, number=number, author=person(request))
         return Response(RevisionSerializer(revision).data)
 
@@ -189,7 +189,7 @@ class RevealView(APIView):
     @extend_schema(request=None, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request, spec_id: UUID, name: str) -> Response:
         """The value of a sensitive output. Who asked is on record."""
-        spec = access.spec_to_operate_by_id(request.user, spec_id)
+        spec = access.spec_to_read_secrets_by_id(request.user, spec_id)
         value = reveal_output(spec=spec, name=name, revealed_to=person(request))
         return Response({"name": name, "value": value}, headers={"Cache-Control": "no-store"})
 
@@ -204,7 +204,7 @@ class VariableSetsView(APIView):
     @extend_schema(request=VariableSetRequestSerializer, responses=VariableSetSerializer)
     def put(self, request: Request, slug: str) -> Response:
         """Make a set of this name, or give the set of this name exactly this content."""
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_variable_sets(request.user, slug)
         body = _valid(VariableSetRequestSerializer(data=request.data))
         there = organization.variable_sets.filter(name=body["name"]).first()
         given = [
@@ -223,7 +223,7 @@ class VariableSetsView(APIView):
 class VariableSetView(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, name: str) -> Response:
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_variable_sets(request.user, slug)
         found = sets.variable_set_of(organization, name)
         sets.delete_variable_set(variable_set=found, deleted_by=person(request))
         return Response(status=204)
@@ -239,7 +239,7 @@ class BlueprintsView(APIView):
     @extend_schema(request=OwnBlueprintRequestSerializer, responses={201: OwnBlueprintSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Add a folder of a Git repository to the organization's catalogue."""
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_blueprints(request.user, slug)
         body = _valid(OwnBlueprintRequestSerializer(data=request.data))
         added = catalogue.add_blueprint(organization=organization, added_by=person(request), **body)
         return Response(OwnBlueprintSerializer(added).data, status=201)
@@ -251,14 +251,14 @@ class BlueprintView(APIView):
     )
     def post(self, request: Request, slug: str, name: str) -> Response:
         """Read one of the organization's own again, from where its ref is now."""
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_blueprints(request.user, slug)
         own = catalogue.own_blueprint(organization, name)
         refreshed = catalogue.refresh_blueprint(blueprint=own, refreshed_by=person(request))
         return Response(OwnBlueprintSerializer(refreshed).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, name: str) -> Response:
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_blueprints(request.user, slug)
         own = catalogue.own_blueprint(organization, name)
         catalogue.remove_blueprint(blueprint=own, removed_by=person(request))
         return Response(status=204)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from console.accounts.models import Membership, Organization, Role, User
+from console.accounts.models import Membership, Organization, User
 from console.accounts.services import create_api_token, create_organization
 from console.jobs.models import Job
 from console.jobs.services import request_job
@@ -98,9 +98,9 @@ def make_tenant(slug: str) -> Tenant:
     organization = create_organization(name=slug.capitalize(), slug=slug, admin=admin)
     members = {}
     for name, role in (
-        ("operator", Role.OPERATOR),
-        ("second-operator", Role.OPERATOR),
-        ("viewer", Role.VIEWER),
+        ("operator", "operator"),
+        ("second-operator", "operator"),
+        ("viewer", "viewer"),
     ):
         members[name] = _person(f"{slug}-{name}")
         Membership.objects.create(user=members[name], organization=organization, role=role)

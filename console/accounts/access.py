@@ -3,8 +3,18 @@
 from typing import Any
 from uuid import UUID
 
-from console.accounts.models import ApiToken, Invitation, Membership, Organization, Role, User
+from django.db.models import QuerySet
+
+from console.accounts.models import ApiToken, Invitation, Membership, Organization, User
+from console.accounts.rights import Right, roles_with
 from console.errors import Forbidden, NotFound, NotSignedIn
+
+
+def memberships_of(user: Any) -> QuerySet[Membership]:
+    """The memberships that a signed-in user may use: with a token, the one of its organization only."""
+    if not isinstance(user, User) or not user.is_active or user.usable_memberships is None:
+        raise NotSignedIn
+    return Membership.objects.filter(user.usable_memberships, user=user)
 
 
 def membership_of(user: Any, organization: Organization) -> Membership:
@@ -12,29 +22,37 @@ def membership_of(user: Any, organization: Organization) -> Membership:
 
 
 def organization_to_view(user: Any, slug: str) -> Organization:
-    return _membership(user, slug).organization
+    return require_right(user, slug, Right.SEE)
 
 
-def organization_to_operate(user: Any, slug: str) -> Organization:
-    return require_role(user, slug, Role.OPERATOR)
+def organization_to_manage_people(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_PEOPLE)
 
 
-def organization_to_administer(user: Any, slug: str) -> Organization:
-    return require_role(user, slug, Role.ADMIN)
+def organization_to_manage_settings(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_SETTINGS)
 
 
-def require_role(user: Any, slug: str, role: Role) -> Organization:
-    membership = _membership(user, slug)
-    if not membership.may_act_as(role):
-        raise Forbidden(
-            f"This needs the {role.label.lower()} role in {membership.organization.name}; "
-            f"yours is {Role(membership.role).label.lower()}. Ask an admin of the organization."
-        )
-    return membership.organization
+def organization_to_audit(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.READ_AUDIT)
+
+
+def require_right(user: Any, slug: str, right: Right) -> Organization:
+    """Return the organization, or refuse with the role that would be needed. Every other door asks this."""
+    return _require(_membership(user, slug), right)
+
+
+def require_requester_right(requester: User, organization: Organization, right: Right) -> None:
+    """Refuse what Slipway would do for a person who no longer has the right to do it themselves."""
+    memberships = Membership.objects.filter(user=requester, user__is_active=True, organization=organization)
+    membership = memberships.select_related("organization").first()
+    if membership is None:
+        raise Forbidden(f"{requester} is no longer a member of {organization.name}.")
+    _require(membership, right)
 
 
 def require_staff(user: Any, slug: str) -> None:
-    """For whoever runs the installation itself, signed in to an organization of theirs."""
+    """Refuse people who do not run the installation itself."""
     _membership(user, slug)
     if not user.is_staff:
         raise Forbidden(
@@ -43,53 +61,53 @@ def require_staff(user: Any, slug: str) -> None:
         )
 
 
-def membership_to_administer(user: Any, slug: str, membership_id: UUID) -> Membership:
-    organization = organization_to_administer(user, slug)
-    return _found(
-        organization.memberships.select_related("user", "organization").filter(pk=membership_id).first()
-    )
-
-
-def membership_to_end(user: Any, slug: str, membership_id: UUID) -> Membership:
-    """Anybody may leave; only an admin takes others out."""
-    own = _membership(user, slug)
-    return own if own.pk == membership_id else membership_to_administer(user, slug, membership_id)
-
-
-def invitation_to_administer(user: Any, slug: str, invitation_id: UUID) -> Invitation:
-    organization = organization_to_administer(user, slug)
-    found = organization.invitations.select_related("organization").filter(pk=invitation_id).first()
-    if found is None:
-        raise NotFound
-    return found
-
-
-def token_to_revoke(user: Any, slug: str, token_id: UUID) -> ApiToken:
-    """One's own; anybody's as an admin."""
-    membership = _membership(user, slug)
-    tokens = ApiToken.objects.select_related("organization").filter(organization=membership.organization)
-    if not membership.may_act_as(Role.ADMIN):
-        tokens = tokens.filter(user=user)
-    found = tokens.filter(pk=token_id).first()
-    if found is None:
-        raise NotFound
-    return found
-
-
-def _found(membership: Membership | None) -> Membership:
+def membership_to_manage(user: Any, slug: str, membership_id: UUID) -> Membership:
+    organization = organization_to_manage_people(user, slug)
+    memberships = organization.memberships.select_related("user", "organization")
+    membership = memberships.filter(pk=membership_id).first()
     if membership is None:
         raise NotFound
     return membership
 
 
+def membership_to_end(user: Any, slug: str, membership_id: UUID) -> Membership:
+    """Leave, or remove another member with the right to manage people."""
+    own = _membership(user, slug)
+    return own if own.pk == membership_id else membership_to_manage(user, slug, membership_id)
+
+
+def invitation_to_manage(user: Any, slug: str, invitation_id: UUID) -> Invitation:
+    organization = organization_to_manage_people(user, slug)
+    invitations = organization.invitations.select_related("organization")
+    invitation = invitations.filter(pk=invitation_id).first()
+    if invitation is None:
+        raise NotFound
+    return invitation
+
+
+def token_to_revoke(user: Any, slug: str, token_id: UUID) -> ApiToken:
+    """One's own token, or anybody's with the right to manage people."""
+    membership = _membership(user, slug)
+    tokens = ApiToken.objects.select_related("organization").filter(organization=membership.organization)
+    if not membership.may(Right.MANAGE_PEOPLE):
+        tokens = tokens.filter(user=user)
+    token = tokens.filter(pk=token_id).first()
+    if token is None:
+        raise NotFound
+    return token
+
+
+def _require(membership: Membership, right: Right) -> Organization:
+    if not membership.may(right):
+        raise Forbidden(
+            f"This needs the {roles_with(right)[0]} role in {membership.organization.name}; "
+            f"yours is {membership.role}. Ask an admin of the organization."
+        )
+    return membership.organization
+
+
 def _membership(user: Any, slug: str) -> Membership:
-    if not isinstance(user, User) or not user.is_active:
-        raise NotSignedIn
-    membership = (
-        Membership.objects.select_related("organization").filter(user=user, organization__slug=slug).first()
-    )
-    # A token opens its own organization only, whatever else its owner may see.
-    limit = getattr(user, "limited_to_organization_id", None)
-    if membership is None or (limit is not None and membership.organization_id != limit):
+    membership = memberships_of(user).select_related("organization").filter(organization__slug=slug).first()
+    if membership is None:
         raise NotFound
     return membership

@@ -18,7 +18,7 @@ class OrganizationConsumer(LiveConsumer):
         self.organization = access.organization_to_view(self.user, self.scope["url_route"]["kwargs"]["slug"])
 
     async def stream(self) -> None:
-        names = {topics.organization(self.organization.pk, what): what for what in self.LISTS}
+        names = {topics.organization(self.organization.pk, name): name for name in self.LISTS}
         loop = asyncio.get_running_loop()
         checked_at = loop.time()
         async with listener().subscribe(names) as subscription:
@@ -28,12 +28,12 @@ class OrganizationConsumer(LiveConsumer):
                     await in_thread(self.authorize_again)
                     checked_at = loop.time()
                 if changed:
-                    await self.send(text_data=_changed(sorted(names[topic] for topic in changed)))
+                    await self.send(text_data=_changed_frame(sorted(names[topic] for topic in changed)))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if text_data and '"ping"' in text_data:
             await self.send(text_data='{"type":"pong"}')
 
 
-def _changed(lists: list[str]) -> str:
+def _changed_frame(lists: list[str]) -> str:
     return '{"type":"changed","topics":[' + ",".join(f'"{name}"' for name in lists) + "]}"

@@ -7,7 +7,7 @@ from console.accounts.models import Organization
 
 
 def skip_cloud(*, organization: Organization, skip: bool) -> None:
-    """No cloud to connect, for now; or one after all."""
+    """Skip the step that connects a cloud, or undo skipping it."""
     Organization.objects.filter(pk=organization.pk).update(cloud_skipped_at=timezone.now() if skip else None)
 
 

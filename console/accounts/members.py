@@ -1,4 +1,4 @@
-"""Who belongs to an organization: inviting, joining, changing a role, leaving."""
+"""Members of an organization: inviting, joining, changing a role, leaving."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from console.accounts.models import ApiToken, Invitation, Membership, Organization, Role, User
+from console.accounts.models import ApiToken, Invitation, Membership, Organization, User
+from console.accounts.rights import ROLES, Right, rights_of, roles_with
 from console.accounts.tokens import digest, new_token
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
@@ -17,18 +18,18 @@ INVITATION_LIFETIME = timedelta(days=7)
 
 
 def members_of(organization: Organization) -> list[Membership]:
-    found = organization.memberships.select_related("user")
-    return list(found.order_by("user__username"))
+    memberships = organization.memberships.select_related("user")
+    return list(memberships.order_by("user__username"))
 
 
 def open_invitations(organization: Organization) -> list[Invitation]:
-    return list(_open(organization.invitations.select_related("invited_by")).order_by("-created_at"))
+    return list(_only_open(organization.invitations.select_related("invited_by")).order_by("-created_at"))
 
 
 def invitation_by(text: str) -> Invitation:
-    """The invitation that a link is for. One that is used, old or withdrawn is not there."""
-    found = _open(Invitation.objects.select_related("organization", "invited_by"))
-    invitation = found.filter(token_sha256=digest(text)).first()
+    """Return the invitation of a link. A used, expired or withdrawn one is not found."""
+    invitations = _only_open(Invitation.objects.select_related("organization", "invited_by"))
+    invitation = invitations.filter(token_sha256=digest(text)).first()
     if invitation is None:
         raise NotFound("This invitation was used, withdrawn or has expired. Ask for a new one.")
     return invitation
@@ -36,11 +37,11 @@ def invitation_by(text: str) -> Invitation:
 
 @transaction.atomic
 def invite(*, organization: Organization, role: str, note: str, invited_by: User) -> tuple[Invitation, str]:
-    """Make a link for one person. Its text is returned once and never stored."""
+    """Create a link for one person. Its text is returned once and never stored."""
     text = new_token("sli")
     invitation = Invitation.objects.create(
         organization=organization,
-        role=known_role(role),
+        role=require_known_role(role),
         note=note.strip()[:100],
         token_sha256=digest(text),
         invited_by=invited_by,
@@ -59,7 +60,7 @@ def invite(*, organization: Organization, role: str, note: str, invited_by: User
 
 @transaction.atomic
 def withdraw_invitation(*, invitation: Invitation, withdrawn_by: User) -> None:
-    if _open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=timezone.now()):
+    if _only_open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=timezone.now()):
         record(
             organization=invitation.organization,
             actor=withdrawn_by,
@@ -74,9 +75,11 @@ def accept_invitation(*, invitation: Invitation, user: User) -> Membership:
     if Membership.objects.filter(user=user, organization=invitation.organization).exists():
         raise Conflict(
             f"{user.get_username()} belongs to {invitation.organization.name} already. "
-            "The invitation is still good for somebody else."
+            "The invitation can still be used by somebody else."
         )
-    used = _open(Invitation.objects.filter(pk=invitation.pk)).update(used_at=timezone.now(), used_by=user)
+    used = _only_open(Invitation.objects.filter(pk=invitation.pk)).update(
+        used_at=timezone.now(), used_by=user
+    )
     if not used:
         raise NotFound("This invitation was used, withdrawn or has expired. Ask for a new one.")
     membership = Membership.objects.create(
@@ -114,12 +117,12 @@ def join_as_new_person(*, invitation: Invitation, username: str, password: str) 
 
 @transaction.atomic
 def change_role(*, membership: Membership, role: str, changed_by: User) -> None:
-    role = known_role(role)
+    role = require_known_role(role)
     _lock(membership.organization)
-    current = _current(membership)
+    current = _reload(membership)
     if current.role == role:
         return
-    if role != Role.ADMIN:
+    if Right.MANAGE_PEOPLE not in rights_of(role):
         _require_another_admin(current)
     before, current.role = current.role, role
     current.save(update_fields=["role"])
@@ -136,9 +139,9 @@ def change_role(*, membership: Membership, role: str, changed_by: User) -> None:
 
 @transaction.atomic
 def remove_member(*, membership: Membership, removed_by: User) -> None:
-    """Take a person out of the organization. Their tokens for it end with it; their other places stay."""
+    """Remove a member, and revoke their API tokens for the organization."""
     _lock(membership.organization)
-    current = _current(membership)
+    current = _reload(membership)
     _require_another_admin(current)
     tokens = ApiToken.objects.filter(
         user=current.user, organization=membership.organization, revoked_at=None
@@ -155,36 +158,38 @@ def remove_member(*, membership: Membership, removed_by: User) -> None:
     current.delete()
 
 
-def known_role(role: str) -> str:
-    if role not in Role.values:
-        raise BadInput(f"role: expected {', '.join(Role.values)}", field="role")
+def require_known_role(role: str) -> str:
+    if role not in ROLES:
+        raise BadInput(f"role: expected {', '.join(ROLES)}", field="role")
     return role
 
 
-def _open(invitations: "QuerySet[Invitation]") -> "QuerySet[Invitation]":
+def _only_open(invitations: "QuerySet[Invitation]") -> "QuerySet[Invitation]":
     now: datetime = timezone.now()
     return invitations.filter(Q(expires_at__gt=now), used_at=None, revoked_at=None)
 
 
 def _lock(organization: Organization) -> None:
-    """Two admins who demote each other at once: the second waits, and finds the first one done."""
+    """Serialize changes of roles: the second of two admins sees what the first has changed."""
     Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
 
 
-def _current(membership: Membership) -> Membership:
-    found = Membership.objects.select_related("user").filter(pk=membership.pk).first()
-    if found is None:
+def _reload(membership: Membership) -> Membership:
+    current = Membership.objects.select_related("user").filter(pk=membership.pk).first()
+    if current is None:
         raise NotFound("This person is no longer a member.")
-    return found
+    return current
 
 
 def _require_another_admin(membership: Membership) -> None:
-    if membership.role != Role.ADMIN:
+    if not membership.may(Right.MANAGE_PEOPLE):
         return
-    others = Membership.objects.filter(
-        organization_id=membership.organization_id, role=Role.ADMIN, user__is_active=True
+    admins = Membership.objects.filter(
+        organization_id=membership.organization_id,
+        role__in=roles_with(Right.MANAGE_PEOPLE),
+        user__is_active=True,
     ).exclude(pk=membership.pk)
-    if not others.exists():
+    if not admins.exists():
         raise Conflict(
             f"{membership.user.get_username()} is the only admin of {membership.organization.name}. "
             "Make somebody else an admin first."

@@ -4,8 +4,8 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import Q
 from django.utils.crypto import salted_hmac
-from django.utils.translation import gettext_lazy as _
 
+from console.accounts.rights import ROLES, Right, rights_of, role_choices
 from console.ids import new_id
 
 
@@ -16,8 +16,12 @@ class User(AbstractUser):
     # Changed to end every session of this person at once, as a new password does.
     session_salt = models.CharField(max_length=32, default="", blank=True)
 
+    #: The memberships that this sign-in may use: a session all of them, a token the one of its organization.
+    #: Set by `accounts.authentication` alone. A user without it was not signed in, and no door opens.
+    usable_memberships: Q | None = None
+
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What each session carries; Django compares it at every request."""
+        """Return the hash that each session carries; Django compares it at every request."""
         return salted_hmac(
             "console.accounts.session", self.password + self.session_salt, secret=secret, algorithm="sha256"
         ).hexdigest()
@@ -42,33 +46,24 @@ class Organization(models.Model):
         return self.name
 
 
-class Role(models.TextChoices):
-    VIEWER = "viewer", _("Viewer")
-    OPERATOR = "operator", _("Operator")
-    ADMIN = "admin", _("Admin")
-
-
-#: Each role may do what the ones before it may.
-ROLE_ORDER = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
-
-
 class Membership(models.Model):
     """One person's role in one organization."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=20, choices=Role.choices)
+    role = models.CharField(max_length=20, choices=role_choices)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["user", "organization"], name="membership_once_per_organization"),
-            models.CheckConstraint(condition=Q(role__in=Role.values), name="membership_role_known"),
+            models.CheckConstraint(condition=Q(role__in=list(ROLES)), name="membership_role_known"),
         ]
 
-    def may_act_as(self, role: str) -> bool:
-        return ROLE_ORDER.index(Role(self.role)) >= ROLE_ORDER.index(Role(role))
+    def may(self, right: Right) -> bool:
+        """Answer for doors and pages alike."""
+        return right in rights_of(self.role)
 
 
 class Installation(models.Model):
@@ -100,7 +95,7 @@ class Invitation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="invitations")
-    role = models.CharField(max_length=20, choices=Role.choices)
+    role = models.CharField(max_length=20, choices=role_choices)
     # For whom it is meant, in the words of whoever made it.
     note = models.CharField(max_length=100, blank=True)
     token_sha256 = models.CharField(max_length=64, unique=True)
@@ -113,7 +108,7 @@ class Invitation(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(role__in=Role.values), name="invitation_role_known"),
+            models.CheckConstraint(condition=Q(role__in=list(ROLES)), name="invitation_role_known"),
         ]
 
 

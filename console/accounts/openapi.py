@@ -1,4 +1,4 @@
-"""How the API's authentication is described in the OpenAPI document."""
+"""The API's authentication in the OpenAPI document."""
 
 from typing import Any
 

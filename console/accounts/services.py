@@ -1,4 +1,4 @@
-"""What happens to people and organizations."""
+"""Services for people and organizations."""
 
 import secrets
 from datetime import timedelta
@@ -13,10 +13,10 @@ from console.accounts.models import (
     Installation,
     Membership,
     Organization,
-    Role,
     SavedFilter,
     User,
 )
+from console.accounts.rights import FOUNDER
 from console.accounts.tokens import digest, new_token
 from console.audit.services import record
 from console.errors import BadInput
@@ -25,14 +25,14 @@ from console.live.publish import publish_on_commit
 
 #: 18 random bytes: beyond guessing, and still short enough to type once.
 PASSWORD_BYTES = 18
-#: More filters than this nobody finds anything in.
+#: A longer list of filters would need a search of its own.
 MAX_SAVED_FILTERS = 20
 
 
 @transaction.atomic
 def create_organization(*, name: str, slug: str, admin: User) -> Organization:
     organization = Organization.objects.create(name=name, slug=slug)
-    Membership.objects.create(user=admin, organization=organization, role=Role.ADMIN)
+    Membership.objects.create(user=admin, organization=organization, role=FOUNDER)
     record(organization=organization, actor=admin, action="organization.created", target=organization)
     return organization
 
@@ -48,7 +48,7 @@ def reset_password(*, user: User) -> str:
 def change_password(*, user: User, current: str, new: str) -> None:
     """Every other session of the person ends with the old password."""
     if not user.check_password(current):
-        raise BadInput("That is not your password. Nothing was changed.", field="current")
+        raise BadInput("That is not your current password. Nothing was changed.", field="current")
     try:
         validate_password(new, user)
     except ValidationError as error:
@@ -82,21 +82,21 @@ def rename_organization(*, organization: Organization, name: str, renamed_by: Us
 
 
 def save_filter(*, user: User, organization: Organization, page: str, name: str, query: str) -> SavedFilter:
-    """Keep a list's query under a name; the same name again means the new query."""
+    """Save a list's query under a name, or replace the query of that name."""
     name, query = name.strip()[:60], query[:500]
     if not name:
-        raise BadInput("Give the filter a name.", field="name")
-    kept = SavedFilter.objects.filter(user=user, organization=organization, page=page)
-    if kept.exclude(name=name).count() >= MAX_SAVED_FILTERS:
-        raise BadInput(f"You have {MAX_SAVED_FILTERS} filters here. Remove one first.", field="name")
-    return kept.update_or_create(
+        raise BadInput("Enter a filter name.", field="name")
+    filters = SavedFilter.objects.filter(user=user, organization=organization, page=page)
+    if filters.exclude(name=name).count() >= MAX_SAVED_FILTERS:
+        raise BadInput(f"You have {MAX_SAVED_FILTERS} saved filters here. Delete one first.", field="name")
+    return filters.update_or_create(
         user=user, organization=organization, page=page, name=name, defaults={"query": query}
     )[0]
 
 
 @transaction.atomic
 def set_organization_drain(*, organization: Organization, draining: bool, requested_by: User) -> None:
-    """Stop taking and handing out the organization's jobs, or go on. What runs, finishes."""
+    """Pause or resume new jobs of the organization. Running jobs finish."""
     since = timezone.now() if draining else None
     Organization.objects.filter(pk=organization.pk).update(draining_since=since)
     action = "organization.drain_started" if draining else "organization.drain_ended"
@@ -108,7 +108,7 @@ def set_organization_drain(*, organization: Organization, draining: bool, reques
 
 
 def set_installation_drain(*, draining: bool) -> None:
-    """The same for every organization; for whoever runs the installation."""
+    """Drain every organization of the installation, or stop draining."""
     Installation.objects.update_or_create(
         pk=1, defaults={"draining_since": timezone.now() if draining else None}
     )
@@ -118,7 +118,7 @@ def set_installation_drain(*, draining: bool) -> None:
 def create_api_token(
     *, user: User, organization: Organization, name: str, valid_for: timedelta | None = None
 ) -> tuple[ApiToken, str]:
-    """Make a token for programs. Its text is returned once and never stored."""
+    """Create a token for programs. Its text is returned once and never stored."""
     text = new_token("slu")
     token = ApiToken.objects.create(
         user=user,

@@ -10,11 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.accounts.authentication import person
-from console.accounts.models import Role
 from console.identities import access, selectors, services
-from console.identities.access import identity_by_id
 from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.models import CloudIdentity
 from console.identities.resources import find_resources
@@ -42,7 +40,7 @@ class IdentitiesView(APIView):
     @extend_schema(request=IdentityRequestSerializer, responses={201: IdentitySerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Make an identity. Admins only; of an AWS one, the answer has the external id."""
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_identities(request.user, slug)
         body = _valid(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
         made = services.create_identity(
@@ -55,12 +53,12 @@ class IdentitiesView(APIView):
 class IdentityView(APIView):
     @extend_schema(responses=IdentitySerializer)
     def get(self, request: Request, identity_id: UUID) -> Response:
-        return Response(IdentitySerializer(access.identity_by_id(request.user, identity_id)).data)
+        return Response(IdentitySerializer(access.identity_to_view_by_id(request.user, identity_id)).data)
 
     @extend_schema(request=IdentityChangeSerializer, responses=IdentitySerializer)
     def patch(self, request: Request, identity_id: UUID) -> Response:
         """Change what is given. Admins only; plans that were made with other settings become stale."""
-        identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
+        identity = access.identity_to_manage_by_id(request.user, identity_id)
         body = _valid(IdentityChangeSerializer(data=request.data))
         changed = services.change_identity(
             identity=identity,
@@ -74,7 +72,7 @@ class IdentityView(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, identity_id: UUID) -> Response:
         """Forget an identity that no Spec uses. Admins only."""
-        identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
+        identity = access.identity_to_manage_by_id(request.user, identity_id)
         services.delete_identity(identity=identity, deleted_by=person(request))
         return Response(status=204)
 
@@ -83,7 +81,7 @@ class SetupView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
         """What to run in the account: the trust policy, commands, Terraform, and CloudFormation for AWS."""
-        identity = access.identity_by_id(request.user, identity_id)
+        identity = access.identity_to_view_by_id(request.user, identity_id)
         return Response({"data": [asdict(snippet) for snippet in snippets_for(identity)]})
 
 
@@ -91,7 +89,7 @@ class ResourcesView(APIView):
     @extend_schema(parameters=[ResourceQuerySerializer], responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
         """What was found in the account, and of each list how old it is and what failed."""
-        identity = access.identity_by_id(request.user, identity_id)
+        identity = access.identity_to_view_by_id(request.user, identity_id)
         query = _valid(ResourceQuerySerializer(data=request.query_params))
         page, limit = query["page"], query["limit"]
         found = find_resources(
@@ -132,7 +130,7 @@ class TestView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, identity_id: UUID) -> Response:
         """Queue a CONNECTION_TEST; when it passes, resources are fetched by themselves. Operators."""
-        identity = identity_by_id(request.user, identity_id, Role.OPERATOR)
+        identity = access.identity_to_test_by_id(request.user, identity_id)
         return accepted(request_connection_test(identity=identity, requested_by=person(request)))
 
 
@@ -140,5 +138,5 @@ class RefreshView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, identity_id: UUID) -> Response:
         """Queue a FETCH_RESOURCES. Operators."""
-        identity = identity_by_id(request.user, identity_id, Role.OPERATOR)
+        identity = access.identity_to_test_by_id(request.user, identity_id)
         return accepted(request_fetch(identity=identity, requested_by=person(request)))

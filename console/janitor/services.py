@@ -22,7 +22,7 @@ from console.jobs.models import Job, JobClaim, Outcome
 from console.live.beat import GONE_AFTER_SECONDS
 from console.plans.expiry import act_on_expired_specs
 from console.runners.presence import mark_silent_runners_offline
-from console.state.lost import release_abandoned_locks
+from console.state.abandoned import release_abandoned_locks
 from runner.protocol import CancelReason
 
 #: How many lost claims one run takes back; the next run takes the next ones.

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.accounts.access import organization_to_view
+from console.accounts.access import memberships_of, organization_to_view
 from console.accounts.authentication import person
 from console.audit.models import AuditEvent
 from console.errors import BadInput
@@ -39,7 +39,7 @@ from console.jobs.serializers import (
     PoolDepthSerializer,
 )
 from runner.protocol import JobType
-from specs.access import spec_to_operate_by_id
+from specs.access import spec_to_apply_by_id, spec_to_plan_by_id
 
 #: Counting stops here: nobody turns ten thousand pages, and counting a million rows is slow.
 COUNT_LIMIT = 10_000
@@ -72,7 +72,8 @@ class JobsView(APIView):
     def post(self, request: Request) -> Response:
         """Queue a PLAN or a DESTROY. `Idempotency-Key` makes a repeat return the first job."""
         body = _valid(JobRequestSerializer(data=request.data))
-        spec = spec_to_operate_by_id(request.user, body["spec"])
+        door = spec_to_plan_by_id if body["type"] == JobType.PLAN else spec_to_apply_by_id
+        spec = door(request.user, body["spec"])
         key = idempotency_key(request)
         match body["type"]:
             case JobType.PLAN:
@@ -106,7 +107,7 @@ class CancelView(APIView):
     @extend_schema(request=CancelRequest, responses=JobDetailSerializer)
     def post(self, request: Request, job_id: UUID) -> Response:
         """Cancel at once when QUEUED, otherwise ask the runner to stop; `force` fences the attempt now."""
-        job = access.job_to_operate_by_id(request.user, job_id)
+        job = access.job_to_cancel_by_id(request.user, job_id)
         force = _valid(self.CancelRequest(data=request.data))["force"]
         services.cancel_job(job=job, requested_by=person(request), force=force)
         return Response(JobDetailSerializer(access.job_to_view_by_id(request.user, job_id)).data)
@@ -116,7 +117,7 @@ class RetryView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, job_id: UUID) -> Response:
         """Queue a new job with the same snapshot, continuing from the stored state."""
-        job = access.job_to_operate_by_id(request.user, job_id)
+        job = access.job_to_retry_by_id(request.user, job_id)
         return accepted(services.retry_job(job=job, requested_by=person(request)))
 
 
@@ -207,7 +208,7 @@ class ErroredStateView(APIView):
     @extend_schema(responses={(200, "application/octet-stream"): bytes})
     def get(self, request: Request, job_id: UUID, claim_id: UUID) -> HttpResponse:
         """Download the file for `terraform state push`. It may hold secrets: operators only."""
-        job = access.job_to_operate_by_id(request.user, job_id)
+        job = access.job_to_read_secrets_by_id(request.user, job_id)
         body = open_errored_state(job=job, claim_id=claim_id, opened_by=person(request))
         return HttpResponse(
             body,
@@ -239,10 +240,8 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def _visible(request: Request, query: dict[str, Any]) -> QuerySet[Job]:
-    jobs = Job.objects.filter(organization__memberships__user=person(request))
-    limit = getattr(request.user, "limited_to_organization_id", None)
-    if limit is not None:
-        jobs = jobs.filter(organization_id=limit)
+    organizations = memberships_of(request.user).values("organization_id")
+    jobs = Job.objects.filter(organization_id__in=organizations)
     if "organization" in query:
         jobs = jobs.filter(organization=organization_to_view(request.user, query.pop("organization")))
     return jobs.filter(**query)

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from console.accounts.access import organization_to_administer
+from console.accounts.access import organization_to_audit
 from console.accounts.models import Organization
 from console.audit.models import AuditEvent
 from console.audit.selectors import Wanted, events_of, every_event
@@ -36,7 +36,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @signed_in
 def audit(request: PageRequest, org: str) -> HttpResponse:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_audit(request.user, org)
     wanted = _wanted(request)
     found = events_of(organization.pk, wanted, after=_uuid(request.GET.get("after", ""), "after"))
     chosen = _chosen(request)
@@ -56,7 +56,7 @@ def audit(request: PageRequest, org: str) -> HttpResponse:
 @signed_in
 def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
     """Everything that the filters let through. That it was taken is itself on record."""
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_audit(request.user, org)
     if form not in ("csv", "json"):
         raise NotFound
     wanted = _wanted(request)

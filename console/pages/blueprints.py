@@ -4,9 +4,10 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.pages.frame import PageRequest, action, signed_in
 from specs import catalogue
+from specs.access import organization_to_manage_blueprints
 from specs.models import OwnBlueprint
 
 
@@ -25,7 +26,7 @@ def list_blueprints(request: PageRequest, org: str) -> HttpResponse:
 @action
 def add_blueprint(request: PageRequest, org: str) -> str:
     catalogue.add_blueprint(
-        organization=organization_to_administer(request.user, org),
+        organization=organization_to_manage_blueprints(request.user, org),
         name=request.POST.get("name", "").strip(),
         url=request.POST.get("url", ""),
         ref=request.POST.get("ref", ""),
@@ -38,13 +39,13 @@ def add_blueprint(request: PageRequest, org: str) -> str:
 
 @action
 def refresh_blueprint(request: PageRequest, org: str, name: str) -> str:
-    own = catalogue.own_blueprint(organization_to_administer(request.user, org), name)
+    own = catalogue.own_blueprint(organization_to_manage_blueprints(request.user, org), name)
     catalogue.refresh_blueprint(blueprint=own, refreshed_by=request.user)
     return resolve_url("blueprints", org)
 
 
 @action
 def remove_blueprint(request: PageRequest, org: str, name: str) -> str:
-    own = catalogue.own_blueprint(organization_to_administer(request.user, org), name)
+    own = catalogue.own_blueprint(organization_to_manage_blueprints(request.user, org), name)
     catalogue.remove_blueprint(blueprint=own, removed_by=request.user)
     return resolve_url("blueprints", org)

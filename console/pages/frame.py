@@ -17,7 +17,8 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect, HttpResponseLocation
 from django_htmx.middleware import HtmxDetails
 
-from console.accounts.models import Membership, Organization, Role, User
+from console.accounts.models import Membership, Organization, User
+from console.accounts.rights import OPERATING, Right
 from console.errors import Forbidden, SlipwayError
 from console.pages.rail import RAIL, Place, place_of
 from runner import __version__
@@ -124,13 +125,20 @@ class Shell:
     def organization(self) -> Organization | None:
         return self.membership.organization if self.membership else None
 
+    @cached_property
+    def may(self) -> dict[Right, bool]:
+        """Each right by its name, `shell.may.apply`: the answer that the door behind the button gives."""
+        membership = self.membership
+        return {right: membership is not None and membership.may(right) for right in Right}
+
     @property
     def may_operate(self) -> bool:
-        return self.membership is not None and self.membership.may_act_as(Role.OPERATOR)
+        """Every right of an operator; a condition about one right asks for that one."""
+        return all(self.may[right] for right in OPERATING)
 
     @property
     def may_administer(self) -> bool:
-        return self.membership is not None and self.membership.may_act_as(Role.ADMIN)
+        return all(self.may.values())
 
     @property
     def theme(self) -> str:

@@ -6,11 +6,11 @@ from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.accounts.models import Organization
 from console.errors import NotFound
 from console.identities import access, selectors, services
-from console.identities.access import identity_to_test
+from console.identities.access import identity_to_test, organization_to_manage_identities
 from console.identities.issuer import issuer
 from console.identities.jobs import request_connection_test, request_fetch
 from console.identities.lifetime import session_seconds_of
@@ -57,7 +57,7 @@ def connect(request: PageRequest, org: str) -> HttpResponseBase:
 @signed_in
 def guide(request: PageRequest, org: str) -> HttpResponse:
     """First which cloud, then one form."""
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_identities(request.user, org)
     provider = request.GET.get("provider", "")
     context: dict[str, Any] = {"choices": [(one, WORDS[one]) for one in Provider]}
     if provider in Provider.values:
@@ -68,7 +68,7 @@ def guide(request: PageRequest, org: str) -> HttpResponse:
 
 @action
 def create(request: PageRequest, org: str) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_identities(request.user, org)
     provider = request.POST.get("provider", "")
     made = services.create_identity(
         organization=organization,
@@ -121,7 +121,7 @@ def change(request: PageRequest, org: str, identity: str) -> HttpResponseBase:
 
 @signed_in
 def edit(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    shown = access.identity_to_administer(request.user, org, identity)
+    shown = access.identity_to_manage(request.user, org, identity)
     context = {
         "identity": shown,
         "provider": Provider(shown.provider),
@@ -134,7 +134,7 @@ def edit(request: PageRequest, org: str, identity: str) -> HttpResponse:
 
 @action
 def save(request: PageRequest, org: str, identity: str) -> str:
-    changed = access.identity_to_administer(request.user, org, identity)
+    changed = access.identity_to_manage(request.user, org, identity)
     services.change_identity(
         identity=changed,
         changed_by=request.user,
@@ -152,7 +152,7 @@ def delete(request: PageRequest, org: str, identity: str) -> HttpResponseBase:
 
 @signed_in
 def ask_delete(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    shown = access.identity_to_administer(request.user, org, identity)
+    shown = access.identity_to_manage(request.user, org, identity)
     context = {"identity": shown, "specs": selectors.specs_using(shown)}
     template = "identities/_delete.html" if is_fragment(request) else "identities/delete.html"
     return render(request, template, context)
@@ -160,7 +160,7 @@ def ask_delete(request: PageRequest, org: str, identity: str) -> HttpResponse:
 
 @action
 def forget(request: PageRequest, org: str, identity: str) -> str:
-    gone = access.identity_to_administer(request.user, org, identity)
+    gone = access.identity_to_manage(request.user, org, identity)
     services.delete_identity(
         identity=gone, deleted_by=request.user, confirmation=request.POST.get("confirmation", "")
     )

@@ -115,7 +115,7 @@ def export(request: PageRequest, org: str, number: int) -> HttpResponse:
 @signed_in
 def errored_state(request: PageRequest, org: str, number: int, claim_id: UUID) -> HttpResponse:
     """The state that Terraform could not save. It may hold secrets: operators only, and on record."""
-    job = access.job_to_operate(request.user, org, number)
+    job = access.job_to_read_secrets(request.user, org, number)
     body = open_errored_state(job=job, claim_id=claim_id, opened_by=request.user)
     answer = HttpResponse(body, content_type="application/octet-stream")
     answer["Content-Disposition"] = 'attachment; filename="errored.tfstate"'
@@ -141,14 +141,14 @@ def job_graph(request: PageRequest, org: str, number: int) -> HttpResponse:
 
 @action
 def cancel(request: PageRequest, org: str, number: int) -> str:
-    job = access.job_to_operate(request.user, org, number)
+    job = access.job_to_cancel(request.user, org, number)
     services.cancel_job(job=job, requested_by=request.user, force=request.POST.get("force") == "1")
     return resolve_url("job", org, number)
 
 
 @action
 def retry(request: PageRequest, org: str, number: int) -> str:
-    job = access.job_to_operate(request.user, org, number)
+    job = access.job_to_retry(request.user, org, number)
     return resolve_url("job", org, services.retry_job(job=job, requested_by=request.user).number)
 
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.pages.frame import PageRequest, action, signed_in
 from console.runners import access, services
 from console.runners.models import DEFAULT_POOL, RegistrationToken
@@ -28,7 +28,7 @@ def add(request: PageRequest, org: str) -> HttpResponseBase:
 
 @signed_in
 def ask(request: PageRequest, org: str) -> HttpResponse:
-    organization = organization_to_administer(request.user, org)
+    organization = access.organization_to_manage_runners(request.user, org)
     default_pool(organization)
     pools = organization.pools.order_by("name")
     return render(request, "runners/add.html", {"pools": pools, "chosen": DEFAULT_POOL})
@@ -37,7 +37,7 @@ def ask(request: PageRequest, org: str) -> HttpResponse:
 @signed_in
 def offer(request: PageRequest, org: str) -> HttpResponse:
     """Answers with the token itself, which is nowhere else; what waits for the runner asks without it."""
-    organization = organization_to_administer(request.user, org)
+    organization = access.organization_to_manage_runners(request.user, org)
     name = request.POST.get("new_pool", "").strip() or request.POST.get("pool", DEFAULT_POOL)
     pool = services.pool_named(organization=organization, name=name, made_by=request.user)
     token, text = services.offer_registration(organization=organization, pool=pool, created_by=request.user)
@@ -46,19 +46,19 @@ def offer(request: PageRequest, org: str) -> HttpResponse:
 
 @signed_in
 def waiting(request: PageRequest, org: str, token_id: UUID) -> HttpResponse:
-    return _waiting(request, access.registration_to_administer(request.user, org, token_id))
+    return _waiting(request, access.registration_to_manage(request.user, org, token_id))
 
 
 @action
 def revoke(request: PageRequest, org: str, runner_id: UUID) -> str:
-    runner = access.runner_to_administer(request.user, org, runner_id)
+    runner = access.runner_to_manage(request.user, org, runner_id)
     services.revoke_runner(runner=runner, revoked_by=request.user)
     return resolve_url("runners", org)
 
 
 @action
 def drain(request: PageRequest, org: str, runner_id: UUID) -> str:
-    runner = access.runner_to_administer(request.user, org, runner_id)
+    runner = access.runner_to_manage(request.user, org, runner_id)
     draining = request.POST.get("draining") == "1"
     services.set_runner_drain(runner=runner, draining=draining, requested_by=request.user)
     return resolve_url("runners", org)

@@ -10,7 +10,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
 from console.accounts import access, members, services
-from console.accounts.models import ApiToken, Installation, Role
+from console.accounts.models import ApiToken, Installation
+from console.accounts.rights import Right, role_choices
 from console.errors import BadInput, SlipwayError
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 
@@ -31,7 +32,7 @@ def general(request: PageRequest, org: str) -> HttpResponse:
 
 @action
 def rename(request: PageRequest, org: str) -> str:
-    organization = access.organization_to_administer(request.user, org)
+    organization = access.organization_to_manage_settings(request.user, org)
     services.rename_organization(
         organization=organization, name=request.POST.get("name", ""), renamed_by=request.user
     )
@@ -40,7 +41,7 @@ def rename(request: PageRequest, org: str) -> str:
 
 @action
 def drain(request: PageRequest, org: str) -> str:
-    organization = access.organization_to_administer(request.user, org)
+    organization = access.organization_to_manage_settings(request.user, org)
     services.set_organization_drain(
         organization=organization, draining=_is_starting(request), requested_by=request.user
     )
@@ -66,7 +67,7 @@ def invite(request: PageRequest, org: str) -> HttpResponseBase:
 @signed_in
 def make_invitation(request: PageRequest, org: str) -> HttpResponse:
     """Answers with the link itself, which is nowhere else: no redirect could carry it."""
-    organization = access.organization_to_administer(request.user, org)
+    organization = access.organization_to_manage_people(request.user, org)
     return _show_once(
         request,
         lambda: members.invite(
@@ -86,14 +87,14 @@ def make_invitation(request: PageRequest, org: str) -> HttpResponse:
 
 @action
 def withdraw_invitation(request: PageRequest, org: str, invitation_id: UUID) -> str:
-    invitation = access.invitation_to_administer(request.user, org, invitation_id)
+    invitation = access.invitation_to_manage(request.user, org, invitation_id)
     members.withdraw_invitation(invitation=invitation, withdrawn_by=request.user)
     return resolve_url("members", org)
 
 
 @action
 def change_role(request: PageRequest, org: str, membership_id: UUID) -> str:
-    membership = access.membership_to_administer(request.user, org, membership_id)
+    membership = access.membership_to_manage(request.user, org, membership_id)
     members.change_role(membership=membership, role=request.POST.get("role", ""), changed_by=request.user)
     return resolve_url("members", org)
 
@@ -153,13 +154,13 @@ def _show_once(request: PageRequest, make: Any, *, fragment: str, page: str, con
 
 def _members(request: PageRequest, org: str) -> dict[str, Any]:
     organization = access.organization_to_view(request.user, org)
-    administers = access.membership_of(request.user, organization).may_act_as(Role.ADMIN)
+    manages_people = access.membership_of(request.user, organization).may(Right.MANAGE_PEOPLE)
     return {
         "tab": "members",
         "organization": organization,
         "members": members.members_of(organization),
-        "invitations": members.open_invitations(organization) if administers else [],
-        "roles": Role.choices,
+        "invitations": members.open_invitations(organization) if manages_people else [],
+        "roles": role_choices(),
     }
 
 
@@ -167,7 +168,7 @@ def _tokens(request: PageRequest, org: str) -> dict[str, Any]:
     organization = access.organization_to_view(request.user, org)
     membership = access.membership_of(request.user, organization)
     valid = ApiToken.objects.filter(organization=organization, revoked_at=None).select_related("user")
-    others = valid.exclude(user=request.user) if membership.may_act_as(Role.ADMIN) else valid.none()
+    others = valid.exclude(user=request.user) if membership.may(Right.MANAGE_PEOPLE) else valid.none()
     return {
         "tab": "tokens",
         "organization": organization,

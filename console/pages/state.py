@@ -5,9 +5,10 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.pages.forms.backend import backend_form, chosen_backend
 from console.pages.frame import PageRequest, action, signed_in
+from console.state.access import organization_to_manage_state
 from console.state.backends import choose_backend
 from console.state.models import Backend
 from console.state.selectors import specs_with_state
@@ -39,7 +40,7 @@ def organization_backend(request: PageRequest, org: str) -> Any:
 
 @signed_in
 def _ask_for_organization(request: PageRequest, org: str) -> HttpResponse:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_state(request.user, org)
     backend = Backend.objects.filter(organization=organization, spec=None).first()
     return render(
         request,
@@ -50,7 +51,7 @@ def _ask_for_organization(request: PageRequest, org: str) -> HttpResponse:
 
 @action
 def _choose_for_organization(request: PageRequest, org: str) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_state(request.user, org)
     choose_backend(
         organization=organization, spec=None, chosen_by=request.user, **chosen_backend(request.POST)
     )

@@ -6,11 +6,12 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.errors import BadInput, NotFound
 from console.pages.forms import specs as forms
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from specs import sets
+from specs.access import organization_to_manage_variable_sets
 from specs.models import Spec, VariableSet
 from specs.sets import GivenVariable
 from specs.terraform_types import ANY
@@ -35,7 +36,7 @@ def list_sets(request: PageRequest, org: str) -> HttpResponse:
 
 @action
 def create_set(request: PageRequest, org: str) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     name = request.POST.get("name", "").strip()
     if organization.variable_sets.filter(name=name).exists():
         raise BadInput(f"There is a set {name!r} already. Open it, or choose another name.", field="name")
@@ -67,7 +68,7 @@ def show_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
 
 @action
 def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     sets.save_variable_set(
         organization=organization,
@@ -84,7 +85,7 @@ def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
 
 @action
 def delete_set(request: PageRequest, org: str, set_id: UUID) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     deleted = _require_set(organization.variable_sets.filter(pk=set_id).first())
     sets.delete_variable_set(variable_set=deleted, deleted_by=request.user)
     return resolve_url("variable-sets", org)
@@ -98,7 +99,7 @@ def set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpResponseBa
 
 @signed_in
 def ask_set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     variable_set = _require_set(organization.variable_sets.filter(pk=set_id).first())
     name, category = request.GET.get("name", ""), request.GET.get("category", "variables")
     variables = {
@@ -117,7 +118,7 @@ def ask_set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpRespon
 
 @action
 def save_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category, text = request.POST.get("category", "variables"), request.POST.get("value", "")
     variable = GivenVariable(
@@ -132,7 +133,7 @@ def save_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
 
 @action
 def remove_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
-    organization = organization_to_administer(request.user, org)
+    organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category = request.POST.get("category", "variables")
     sets.remove_set_variable(

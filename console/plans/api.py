@@ -15,7 +15,7 @@ from console.jobs.serializers import JobDetailSerializer
 from console.plans import access, services
 from console.plans.approvals import approval_standing
 from console.plans.costs import as_json, cost_of
-from console.plans.guard import guard_reasons
+from console.plans.destroy_guard import guard_reasons
 from console.plans.models import Plan
 from console.plans.staleness import staleness_of
 
@@ -23,7 +23,7 @@ from console.plans.staleness import staleness_of
 class PlanSerializer(serializers.ModelSerializer[Plan]):
     """A plan, with everything that decides whether it can be applied now."""
 
-    stale = serializers.SerializerMethodField(help_text="What changed since; empty while the plan fits.")
+    stale = serializers.SerializerMethodField(help_text="What changed since; empty while the plan is fresh.")
     approvals = serializers.SerializerMethodField()
     guard = serializers.SerializerMethodField(
         help_text="Why applying it asks for the Spec's name; empty when it does not."
@@ -99,14 +99,14 @@ class DeployView(APIView):
 class ApprovalsView(APIView):
     @extend_schema(request=None, responses={201: PlanSerializer})
     def post(self, request: Request, plan_id: UUID) -> Response:
-        """Approve this plan, and no other: a new plan starts at zero."""
-        plan = access.plan_to_apply_by_id(request.user, plan_id)
+        """Approve this plan. A new plan needs new approvals."""
+        plan = access.plan_to_approve_by_id(request.user, plan_id)
         services.approve_plan(plan=plan, approved_by=person(request))
         return Response(PlanSerializer(plan).data, status=201)
 
     @extend_schema(request=None, responses=PlanSerializer)
     def delete(self, request: Request, plan_id: UUID) -> Response:
-        """Take one's own approval back."""
-        plan = access.plan_to_apply_by_id(request.user, plan_id)
+        """Withdraw one's own approval."""
+        plan = access.plan_to_approve_by_id(request.user, plan_id)
         services.withdraw_approval(plan=plan, withdrawn_by=person(request))
         return Response(PlanSerializer(plan).data)

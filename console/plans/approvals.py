@@ -1,29 +1,31 @@
-"""Approvals: how many a plan needs, who gave one that counts, and who may.
+"""Approvals: how many a plan needs, which of those given count, and who can give one.
 
-An approval counts while it is bound to the plan's fingerprint, the plan still fits, and the person may still
-operate the spec. A new plan starts at zero.
+An approval counts while it is bound to the plan's fingerprint, the plan is fresh, and its author still has
+the right to approve. A new plan needs new approvals.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import UUID
 
-from console.accounts.models import Membership, Role, User
+from console.accounts.models import Membership, User
+from console.accounts.rights import Right, roles_with
 from console.errors import GateClosed
-from console.plans.guard import guard_reasons
+from console.plans.destroy_guard import guard_reasons, prefetch_losses
 from console.plans.models import Approval, Plan
 from console.plans.staleness import staleness_of
-
-APPROVERS = (Role.OPERATOR, Role.ADMIN)
+from specs.models import Spec
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalStanding:
-    """How far a plan's approvals are."""
+    """The approvals of one plan, and what is missing."""
 
     needed: int
     given: list[Approval]
     #: Given once, and withdrawn since by what changed.
     void: list[Approval]
-    #: Who may still give one.
+    #: Members who can still give one.
     may_approve: list[User]
 
     @property
@@ -32,45 +34,44 @@ class ApprovalStanding:
 
 
 def approvals_needed(plan: Plan) -> int:
-    """The spec's own number where it is protected, and what its gates ask for."""
-    spec = plan.spec
-    by_gates = max((gate.get("count", 1) for gate in spec.gates if gate["kind"] == "approval"), default=0)
-    if not spec.protected:
-        return by_gates
-    return max(by_gates, spec.required_approvals, 1 if guard_reasons(plan) else 0)
+    """Count what the Spec's gates ask for and, where it is protected, what its own number says."""
+    needed = _needed_by_settings(plan.spec)
+    if needed or not plan.spec.protected:
+        return needed
+    return 1 if guard_reasons(plan) else 0
 
 
 def approval_standing(plan: Plan) -> ApprovalStanding:
-    operators = _operators(plan)
-    still_fits = plan.spent_by_id is not None or staleness_of(plan) is None
-    given: list[Approval] = []
-    void: list[Approval] = []
-    for approval in plan.approvals.select_related("approved_by").order_by("approved_at"):
-        counts = still_fits and approval.fingerprint == plan.fingerprint and approval.approved_by in operators
-        (given if counts else void).append(approval)
-    done = {approval.approved_by_id for approval in given}
-    asked = plan.job.requested_by_id
-    return ApprovalStanding(
-        needed=approvals_needed(plan),
-        given=given,
-        void=void,
-        may_approve=[person for person in operators if person.pk not in done and person.pk != asked],
-    )
+    """Look at one plan, staleness included."""
+    is_fresh = plan.spent_by_id is not None or staleness_of(plan) is None
+    approvals = plan.approvals.select_related("approved_by").order_by("approved_at")
+    return _standing(plan, approvals, _approvers(plan.organization_id), is_fresh=is_fresh)
+
+
+def approval_standings(plans: list[Plan], *, organization_id: UUID) -> dict[UUID, ApprovalStanding]:
+    """Look at a list of one organization's fresh plans, in a fixed number of statements."""
+    by_plan: dict[UUID, list[Approval]] = {plan.pk: [] for plan in plans}
+    approvals = Approval.objects.filter(plan_id__in=by_plan).select_related("approved_by")
+    for approval in approvals.order_by("approved_at"):
+        by_plan[approval.plan_id].append(approval)
+    prefetch_losses(plan for plan in plans if plan.spec.protected and not _needed_by_settings(plan.spec))
+    approvers = _approvers(organization_id)
+    return {plan.pk: _standing(plan, by_plan[plan.pk], approvers, is_fresh=True) for plan in plans}
 
 
 def require_approvals(plan: Plan, *, applied_by: User | None) -> None:
-    """Refuse while people are missing who said yes to exactly this plan.
+    """Refuse while the plan lacks approvals by other people.
 
-    Of a plan that Slipway asked for itself, whoever applies it is the requester; their own yes does not
-    count.
+    Where Slipway requested the plan itself, whoever applies it counts as the requester: their own approval
+    does not count.
     """
     needed = approvals_needed(plan)
     if not needed:
         return
-    asked = plan.job.requested_by or applied_by
-    given = [one for one in approval_standing(plan).given if one.approved_by != asked]
+    requester = plan.job.requested_by or applied_by
+    given = [approval for approval in approval_standing(plan).given if approval.approved_by != requester]
     if len(given) < needed:
-        who = f"An operator other than {asked}" if asked else "An operator"
+        who = f"An operator other than {requester}" if requester else "An operator"
         raise GateClosed(
             f"Plan {plan.number} has {len(given)} of {needed} approvals. {who} can approve it.",
             gate="approval",
@@ -79,9 +80,32 @@ def require_approvals(plan: Plan, *, applied_by: User | None) -> None:
         )
 
 
-def _operators(plan: Plan) -> list[User]:
-    """Everybody who may operate the plan's organization, by name."""
-    memberships = Membership.objects.filter(
-        organization_id=plan.organization_id, role__in=APPROVERS, user__is_active=True
+def _standing(
+    plan: Plan, approvals: Iterable[Approval], approvers: list[User], *, is_fresh: bool
+) -> ApprovalStanding:
+    """The rule itself, for one plan and for lists alike."""
+    given: list[Approval] = []
+    void: list[Approval] = []
+    for approval in approvals:
+        counts = is_fresh and approval.fingerprint == plan.fingerprint and approval.approved_by in approvers
+        (given if counts else void).append(approval)
+    done = {approval.approved_by_id for approval in given} | {plan.job.requested_by_id}
+    return ApprovalStanding(
+        needed=approvals_needed(plan),
+        given=given,
+        void=void,
+        may_approve=[approver for approver in approvers if approver.pk not in done],
     )
-    return [one.user for one in memberships.select_related("user").order_by("user__username")]
+
+
+def _needed_by_settings(spec: Spec) -> int:
+    by_gates = max((gate.get("count", 1) for gate in spec.gates if gate["kind"] == "approval"), default=0)
+    return max(by_gates, spec.required_approvals) if spec.protected else by_gates
+
+
+def _approvers(organization_id: UUID) -> list[User]:
+    """List everybody who has the right to approve, by name."""
+    memberships = Membership.objects.filter(
+        organization_id=organization_id, role__in=roles_with(Right.APPROVE), user__is_active=True
+    )
+    return [membership.user for membership in memberships.select_related("user").order_by("user__username")]

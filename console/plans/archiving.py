@@ -19,9 +19,9 @@ def archive_spec(*, spec: Spec, confirmation: str, archived_by: User) -> Spec:
     """Delete a Spec that has nothing left. Its name is free for another; everything it did stays readable."""
     if confirmation != spec.name:
         raise ConfirmationMismatch(
-            f"The name that was typed is not {spec.name!r}. Nothing was done; type it exactly."
+            f"The name does not match: type {spec.name!r} to confirm. Nothing was changed."
         )
-    # A job takes its number from this row, so none is queued between the look and the deed.
+    # A job takes its number from this row, so none is queued between the check and the write.
     Organization.objects.select_for_update(no_key=True).get(pk=spec.organization_id)
     current = Spec.objects.select_for_update().get(pk=spec.pk)
     if current.archived_at is not None:
@@ -29,7 +29,7 @@ def archive_spec(*, spec: Spec, confirmation: str, archived_by: User) -> Spec:
     _require_idle(current)
     if may_have_resources(current):
         raise Conflict(
-            f"{current.name} still has resources. Destroy them first, then delete it; nothing was done.",
+            f"{current.name} still has resources. Destroy them first, then delete it. Nothing was changed.",
             remedy="destroy",
         )
     before = current.slug
@@ -37,22 +37,22 @@ def archive_spec(*, spec: Spec, confirmation: str, archived_by: User) -> Spec:
     current.slug = f"{current.slug[:40]}-archived-{current.pk.hex[-8:]}"
     current.auto_apply, current.expires_at = False, None
     current.save(update_fields=["archived_at", "slug", "auto_apply", "expires_at"])
-    _note(current, archived_by, "spec.archived", slug=before)
+    _record(current, archived_by, "spec.archived", slug=before)
     return current
 
 
 @transaction.atomic
 def unarchive_spec(*, spec: Spec, unarchived_by: User) -> Spec:
-    """Bring a Spec back, under its old name where that is still free."""
+    """Restore a Spec, under its old name where that is still free."""
     current = Spec.objects.select_for_update().get(pk=spec.pk)
     if current.archived_at is None:
         return current
     former = current.slug.removesuffix(f"-archived-{current.pk.hex[-8:]}")
-    taken = Spec.objects.filter(organization_id=current.organization_id, slug=former).exists()
-    current.slug = current.slug if taken else former
+    is_taken = Spec.objects.filter(organization_id=current.organization_id, slug=former).exists()
+    current.slug = current.slug if is_taken else former
     current.archived_at = None
     current.save(update_fields=["archived_at", "slug"])
-    _note(current, unarchived_by, "spec.unarchived", slug=current.slug)
+    _record(current, unarchived_by, "spec.unarchived", slug=current.slug)
     return current
 
 
@@ -64,7 +64,7 @@ def _require_idle(spec: Spec) -> None:
         )
 
 
-def _note(spec: Spec, actor: User, action: str, **data: str) -> None:
+def _record(spec: Spec, actor: User, action: str, **data: str) -> None:
     record(organization=spec.organization, actor=actor, action=action, target=spec, name=spec.name, **data)
     publish_on_commit(topics.organization(spec.organization_id, "specs"))
     publish_on_commit(topics.organization(spec.organization_id, "jobs"))

@@ -52,7 +52,7 @@ SUMMARY_KEYS = ("add", "change", "replace", "destroy", "import", "move")
 
 def summarize(plan: dict[str, Any]) -> dict[str, int]:
     summary = dict.fromkeys(SUMMARY_KEYS, 0)
-    for resource in _managed(plan, "resource_changes"):
+    for resource in _managed_resources(plan, "resource_changes"):
         counted = COUNTED.get(_action(resource["change"]))
         if counted:
             summary[counted] += 1
@@ -63,7 +63,7 @@ def summarize(plan: dict[str, Any]) -> dict[str, int]:
 
 def resource_changes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """Every resource that changes, with its attributes before and after."""
-    described = [_describe(resource) for resource in _managed(plan, "resource_changes")]
+    described = [_describe(resource) for resource in _managed_resources(plan, "resource_changes")]
     return [change for change in described if change["action"] != "noop"]
 
 
@@ -77,31 +77,31 @@ def in_order_of_review(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def drift(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """What others changed or removed since the last apply, as far as Terraform finds that it matters."""
-    described = [_describe(resource) for resource in _managed(plan, "resource_drift")]
+    """List what changed outside of Terraform since the last apply, as far as Terraform finds it relevant."""
+    described = [_describe(resource) for resource in _managed_resources(plan, "resource_drift")]
     return [change for change in described if change["action"] in ("update", "delete")]
 
 
 def output_changes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """The outputs that will have another value, in the form of attributes."""
-    found = [
+    changes = [
         {"action": _action(change), **_attribute(name, _whole(change), forcing=set())}
         for name, change in sorted(plan.get("output_changes", {}).items())
     ]
-    return [change for change in found if change["action"] != "noop"]
+    return [change for change in changes if change["action"] != "noop"]
 
 
 def count_in_state(plan: dict[str, Any]) -> int:
-    """How many resources there are before the plan is applied: everything that is not new to the state."""
-    known = [
+    """Count the resources in the state before the plan is applied."""
+    resources = [
         resource
-        for resource in _managed(plan, "resource_changes")
+        for resource in _managed_resources(plan, "resource_changes")
         if not resource.get("deposed") and not resource["change"].get("importing")
     ]
-    return sum(_action(resource["change"]) != "create" for resource in known)
+    return sum(_action(resource["change"]) != "create" for resource in resources)
 
 
-def _managed(plan: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _managed_resources(plan: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return [resource for resource in plan.get(key, []) if resource.get("mode") == "managed"]
 
 
@@ -128,7 +128,7 @@ def _describe(resource: dict[str, Any]) -> dict[str, Any]:
         "import_id": str((importing or {}).get("id", "")),
         "order": ORDERS.get(tuple(change["actions"]), ""),
         "reason": REASONS.get(resource.get("action_reason", ""), ""),
-        "replace_paths": sorted({_written_path(path) for path in paths}),
+        "replace_paths": sorted({_path_text(path) for path in paths}),
         "attributes": list(_attributes(change, {str(path[0]) for path in paths})),
     }
 
@@ -136,7 +136,7 @@ def _describe(resource: dict[str, Any]) -> dict[str, Any]:
 def _attributes(change: dict[str, Any], forcing: set[str]) -> Iterator[dict[str, Any]]:
     sides = {key: change.get(key) for key in ("before", "after", "after_unknown")}
     names = {name for side in ("before", "after") for name in _object(sides[side])}
-    names |= {name for name, mark in _object(sides["after_unknown"]).items() if _any(mark)}
+    names |= {name for name, mark in _object(sides["after_unknown"]).items() if _marks_anything(mark)}
     for name in sorted(names):
         attribute = _attribute(name, _part(change, name), forcing=forcing)
         if attribute["before"] != attribute["after"] or attribute["after_unknown"]:
@@ -170,53 +170,53 @@ def _whole(change: dict[str, Any]) -> dict[str, Any]:
     return {side: change.get(side) for side in SIDES}
 
 
-def masked(value: Any, mark: Any, other: Any = None) -> Any:
+def masked(value: Any, mark: Any, before: Any = None) -> Any:
     """The value with everything that Terraform marks as sensitive replaced.
 
-    `other` is what was there before. A runner masks already, and then only its mask says whether it changed.
+    `before` is the earlier value. A runner masks already, and then only its mask says whether it changed.
     """
     if mark is True:
-        return _mask(value, other)
+        return _mask(value, before)
     if isinstance(mark, dict) and isinstance(value, dict):
-        others = _object(other)
-        return {key: masked(item, mark.get(key), others.get(key)) for key, item in value.items()}
+        befores = _object(before)
+        return {key: masked(item, mark.get(key), befores.get(key)) for key, item in value.items()}
     if isinstance(mark, list) and isinstance(value, list):
-        olds = other if isinstance(other, list) else []
-        parts = zip_longest(value, mark[: len(value)], olds[: len(value)])
-        return [masked(item, one, before) for item, one, before in parts]
+        earlier = before if isinstance(before, list) else []
+        parts = zip_longest(value, mark[: len(value)], earlier[: len(value)])
+        return [masked(item, part_mark, item_before) for item, part_mark, item_before in parts]
     return value
 
 
-def _mask(value: Any, other: Any) -> Any:
+def _mask(value: Any, before: Any) -> Any:
     if value is None or value in (MASK, MASK_CHANGED):
         return value
-    return MASK_CHANGED if other is not None and other != value else MASK
+    return MASK_CHANGED if before is not None and before != value else MASK
 
 
 def with_unknowns(value: Any, unknown: Any) -> Any:
     """The value with a word in each place that is known only after the apply; Terraform leaves those out."""
     if unknown is True:
         return UNKNOWN
-    if isinstance(unknown, dict) and _any(unknown):
-        known = _object(value)
-        keys = [*known, *(key for key in unknown if key not in known and _any(unknown[key]))]
-        return {key: with_unknowns(known.get(key), unknown.get(key)) for key in keys}
-    if isinstance(unknown, list) and _any(unknown):
-        known_items = value if isinstance(value, list) else []
-        return [with_unknowns(item, mark) for item, mark in zip_longest(known_items, unknown)]
+    if isinstance(unknown, dict) and _marks_anything(unknown):
+        items = _object(value)
+        keys = [*items, *(key for key in unknown if key not in items and _marks_anything(unknown[key]))]
+        return {key: with_unknowns(items.get(key), unknown.get(key)) for key in keys}
+    if isinstance(unknown, list) and _marks_anything(unknown):
+        elements = value if isinstance(value, list) else []
+        return [with_unknowns(item, mark) for item, mark in zip_longest(elements, unknown)]
     return value
 
 
-def _any(mark: Any) -> bool:
-    """Whether anything at all is marked in here: `{}` and `[{}]` mark nothing."""
+def _marks_anything(mark: Any) -> bool:
+    """Tell whether anything is marked: `{}` and `[{}]` mark nothing."""
     if isinstance(mark, dict):
-        return any(_any(one) for one in mark.values())
+        return any(_marks_anything(part) for part in mark.values())
     if isinstance(mark, list):
-        return any(_any(one) for one in mark)
+        return any(_marks_anything(part) for part in mark)
     return mark is True
 
 
-def _written_path(path: list[Any]) -> str:
+def _path_text(path: list[Any]) -> str:
     """`network[0].subnet`, as it is written in a configuration."""
     first, *rest = path
     return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)

@@ -1,4 +1,4 @@
-"""What a plan costs, as its runner's Infracost said. Without an estimate there is no figure at all."""
+"""The cost of a plan, as its runner's Infracost estimated it. Without an estimate there is no figure."""
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -21,7 +21,7 @@ class Cost:
 
 
 def cost_of(plan: Plan) -> Cost | None:
-    """What the job reported; None when its runner has no Infracost."""
+    """Return what the job reported; None when its runner has no Infracost."""
     reported = (plan.job.result or {}).get("cost")
     if not isinstance(reported, dict):
         return None

@@ -1,4 +1,4 @@
-"""What becomes of a spec whose time has passed: nothing more is applied, and its destroy is asked for."""
+"""The expiry of a Spec: nothing more is applied, and its destroy is requested."""
 
 import logging
 
@@ -30,7 +30,7 @@ logger = logging.getLogger("slipway.expiry")
 
 
 def require_unexpired(spec: Spec) -> None:
-    """Refuse to apply anything more to what was meant to be gone by now."""
+    """Refuse to apply anything more to an expired Spec."""
     if spec.is_expired:
         raise SpecExpired(
             f"{spec.name} expired at {spec.expires_at:%Y-%m-%d %H:%M} UTC, so nothing more is applied to it. "
@@ -39,70 +39,72 @@ def require_unexpired(spec: Spec) -> None:
         )
 
 
-def what_became_of(spec: Spec) -> str:
-    """What the janitor did about an expiry that has passed, in a sentence; empty while it has not looked."""
+def describe_expiry_outcome(spec: Spec) -> str:
+    """Describe what the janitor did about an expiry that has passed; empty while it has done nothing."""
     if not spec.is_expired or spec.expiry_acted_for != spec.expires_at:
         return ""
-    noted = AuditEvent.objects.filter(target_id=spec.pk, action="spec.expired").order_by("-id").first()
-    if noted is None:
+    event = AuditEvent.objects.filter(target_id=spec.pk, action="spec.expired").order_by("-id").first()
+    if event is None:
         return ""
-    job = noted.data.get("job")
+    job = event.data.get("job")
     return {
         DESTROYING: f"Job #{job} destroys it.",
         PLANNED: f"Job #{job} plans its destroy, for people to review.",
         NOTHING: "There was nothing to destroy.",
-        REFUSED: f"Its destroy could not be queued: {noted.data.get('reason')}",
-    }.get(str(noted.data.get("outcome")), "")
+        REFUSED: f"Its destroy could not be queued: {event.data.get('reason')}",
+    }.get(str(event.data.get("outcome")), "")
 
 
 def act_on_expired_specs() -> int:
-    """Ask for the destroy of each spec whose expiry has passed. Safe to do twice, and by two at once."""
-    return sum(_act(spec) for spec in _expired())
+    """Request the destroy of each expired Spec. Safe to do twice, and by two at once."""
+    return sum(_act_on_expiry(spec) for spec in _expired_specs())
 
 
-def _expired() -> list[Spec]:
-    """Those that nobody has acted on for this expiry, and that no job holds now."""
-    new = Q(expiry_acted_for=None) | ~Q(expiry_acted_for=F("expires_at"))
-    held = Job.objects.filter(spec=OuterRef("pk"), status__in=ACTIVE_STATUSES)
-    found = Spec.objects.filter(new, expires_at__lte=Now(), archived_at=None).exclude(Exists(held))
-    return list(found.select_related("organization").order_by("expires_at")[:BATCH])
+def _expired_specs() -> list[Spec]:
+    """List expired Specs that nobody has acted on and that no job holds."""
+    not_acted_on = Q(expiry_acted_for=None) | ~Q(expiry_acted_for=F("expires_at"))
+    active_jobs = Job.objects.filter(spec=OuterRef("pk"), status__in=ACTIVE_STATUSES)
+    specs = Spec.objects.filter(not_acted_on, expires_at__lte=Now(), archived_at=None).exclude(
+        Exists(active_jobs)
+    )
+    return list(specs.select_related("organization").order_by("expires_at")[:BATCH])
 
 
-def _act(spec: Spec) -> int:
+def _act_on_expiry(spec: Spec) -> int:
     try:
         with transaction.atomic():
-            if not _take(spec):
+            if not _claim_expiry(spec):
                 return 0  # another janitor was quicker, or somebody has changed the expiry
-            _ask_for_destroy(spec)
+            _request_destroy(spec)
     except (JobActive, Draining) as error:
         logger.info("%s has expired; it is looked at again later: %s", spec, error)
         return 0
     return 1
 
 
-def _take(spec: Spec) -> bool:
+def _claim_expiry(spec: Spec) -> bool:
     """The row decides who acts: whoever sets this, in the transaction that queues the job."""
-    mine = Spec.objects.filter(pk=spec.pk, expires_at=spec.expires_at)
-    free = mine.filter(Q(expiry_acted_for=None) | ~Q(expiry_acted_for=spec.expires_at))
+    specs = Spec.objects.filter(pk=spec.pk, expires_at=spec.expires_at)
+    free = specs.filter(Q(expiry_acted_for=None) | ~Q(expiry_acted_for=spec.expires_at))
     return bool(free.update(expiry_acted_for=spec.expires_at))
 
 
-def _ask_for_destroy(spec: Spec) -> None:
+def _request_destroy(spec: Spec) -> None:
     try:
-        job = _queued(spec) if may_have_resources(spec) else None
+        job = _queue_destroy(spec) if may_have_resources(spec) else None
     except (JobActive, Draining):
         raise
     except SlipwayError as refusal:
         # Trying again every second would not help: a person reads why, and destroys it or changes the expiry.
-        _note(spec, outcome=REFUSED, code=refusal.code, reason=str(refusal))
+        _record_expiry(spec, outcome=REFUSED, code=refusal.code, reason=str(refusal))
         return
     if job is None:
-        _note(spec, outcome=NOTHING)
+        _record_expiry(spec, outcome=NOTHING)
     else:
-        _note(spec, outcome=DESTROYING if job.type == JobType.DESTROY else PLANNED, job=job.number)
+        _record_expiry(spec, outcome=DESTROYING if job.type == JobType.DESTROY else PLANNED, job=job.number)
 
 
-def _queued(spec: Spec) -> Job:
+def _queue_destroy(spec: Spec) -> Job:
     """A plan to review; where people have said that changes apply by themselves, the destroy itself."""
     if spec.auto_apply and not spec.protected:
         return request_job(spec=spec, type=JobType.DESTROY, requested_by=None)
@@ -116,7 +118,7 @@ def _queued(spec: Spec) -> Job:
     )
 
 
-def _note(spec: Spec, **data: str | int) -> None:
+def _record_expiry(spec: Spec, **data: str | int) -> None:
     assert spec.expires_at is not None, "only what has an expiry expires"
     record(
         organization=spec.organization,

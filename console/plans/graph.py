@@ -41,7 +41,7 @@ class Member:
     action: str
 
     def key(self, grain: str) -> str:
-        """Which box it is in. The same as `keyOf` in resource-graph.js."""
+        """Return the box that it is in. The same as `keyOf` in resource-graph.js."""
         if grain == "instance":
             return self.address
         if grain == "resource":
@@ -73,19 +73,21 @@ class Graph:
 def graph_of(
     members: list[Member], document: dict[str, Any], files: Mapping[str, str] | None = None
 ) -> Graph:
-    """Of a plan, and of the files that it was made from."""
+    """Draw the graph of a plan and of the files that it was made from."""
     return _fitting(members, dependencies(document, files or {}))
 
 
 def graph_of_state(content: dict[str, Any]) -> Graph:
-    """Of everything in a state, as something that destroys it goes through it."""
-    managed = [one for one in instances(content) if not one.is_data]
+    """Draw the graph of everything in a state, as a destroy goes through it."""
+    managed = [instance for instance in instances(content) if not instance.is_data]
     needs = {
-        (without_indexes(needed), without_indexes(one.address))
-        for one in managed
-        for needed in one.depends_on
+        (without_indexes(needed), without_indexes(instance.address))
+        for instance in managed
+        for needed in instance.depends_on
     }
-    return _fitting([Member(one.address, one.module, one.type, "delete") for one in managed], needs)
+    return _fitting(
+        [Member(instance.address, instance.module, instance.type, "delete") for instance in managed], needs
+    )
 
 
 def _fitting(members: list[Member], needs: set[Pair]) -> Graph:
@@ -107,17 +109,17 @@ def without_indexes(address: str) -> str:
 def dependencies(document: dict[str, Any], files: Mapping[str, str]) -> set[Pair]:
     """(needed, needing) of resources as they are written in the configuration."""
     root = (document.get("configuration") or {}).get("root_module") or {}
-    found = set(_Module({"module": root, "source": "."}, files).dependencies())
+    pairs = set(_Module({"module": root, "source": "."}, files).dependencies())
     prior = ((document.get("prior_state") or {}).get("values") or {}).get("root_module") or {}
-    return found | set(_remembered(prior))
+    return pairs | set(_dependencies_in_state(prior))
 
 
-def _remembered(module: dict[str, Any]) -> Iterator[Pair]:
+def _dependencies_in_state(module: dict[str, Any]) -> Iterator[Pair]:
     for resource in module.get("resources") or []:
         for needed in resource.get("depends_on") or []:
             yield without_indexes(needed), without_indexes(resource["address"])
     for child in module.get("child_modules") or []:
-        yield from _remembered(child)
+        yield from _dependencies_in_state(child)
 
 
 class _Module:
@@ -145,7 +147,7 @@ class _Module:
 
     @cached_property
     def folder(self) -> str | None:
-        """Where its files are in the configuration; None where they come from elsewhere."""
+        """Return where its files are in the configuration; None where they come from elsewhere."""
         source, above = str(self.call.get("source") or ""), self.parent.folder if self.parent else ""
         if above is None or not source.startswith("."):
             return None
@@ -171,7 +173,7 @@ class _Module:
         return self._resolve([*_references(parts), *(resource.get("depends_on") or [])])
 
     def _resolve(self, references: list[str]) -> frozenset[str]:
-        return frozenset[str]().union(*(self._resolve_once(one) for one in references))
+        return frozenset[str]().union(*(self._resolve_once(reference) for reference in references))
 
     def _resolve_once(self, reference: str) -> frozenset[str]:
         plain = without_indexes(reference)
@@ -207,7 +209,9 @@ class _Module:
 
     def _everything(self) -> frozenset[str]:
         own = frozenset(
-            self.prefix + address for address, one in self.resources.items() if one.get("mode") == "managed"
+            self.prefix + address
+            for address, resource in self.resources.items()
+            if resource.get("mode") == "managed"
         )
         return own.union(*(child._everything() for child in self.children.values()))
 
@@ -218,17 +222,25 @@ def _references(expression: Any) -> list[str]:
         return [reference for part in expression for reference in _references(part)]
     if not isinstance(expression, dict):
         return []
-    found = _told_apart(expression.get("references") or [])
+    references = _without_module_duplicates(expression.get("references") or [])
     for key, part in expression.items():
         if key not in ("references", "constant_value"):
-            found += _references(part)
-    return found
+            references += _references(part)
+    return references
 
 
-def _told_apart(references: list[str]) -> list[str]:
+def _without_module_duplicates(references: list[str]) -> list[str]:
     """After `module.m.out` Terraform lists `module.m` too. Alone it is a splat, which waits for all of it."""
-    named = {".".join(without_indexes(one).split(".")[:2]) for one in references if not _is_bare_module(one)}
-    return [one for one in references if not _is_bare_module(one) or without_indexes(one) not in named]
+    specific = {
+        ".".join(without_indexes(reference).split(".")[:2])
+        for reference in references
+        if not _is_bare_module(reference)
+    }
+    return [
+        reference
+        for reference in references
+        if not _is_bare_module(reference) or without_indexes(reference) not in specific
+    ]
 
 
 def _is_bare_module(reference: str) -> bool:
@@ -246,29 +258,31 @@ def _at_grain(grain: str, members: list[Member], needs: set[Pair]) -> Graph:
         by_resource[without_indexes(member.address)].add(member.key(grain))
     edges = set()
     for needed, needing in needs:
-        for one in by_resource.get(needed, ()):
-            for other in by_resource.get(needing, ()):
-                if one != other and (grain != "instance" or _same_module(one, other)):
-                    edges.add((one, other))
+        for needed_box in by_resource.get(needed, ()):
+            for needing_box in by_resource.get(needing, ()):
+                if needed_box != needing_box and (
+                    grain != "instance" or _same_module(needed_box, needing_box)
+                ):
+                    edges.add((needed_box, needing_box))
         if len(edges) > MAX_EDGES * 50 and grain != GRAINS[-1]:
             break  # far too many: the caller takes the next grain
-    kept = _reduced(sorted(boxes), edges) if len(boxes) <= MAX_NODES else sorted(edges)
-    return Graph(grain, [_box(key, boxes[key], kept) for key in sorted(boxes)], kept)
+    lines = _without_implied_lines(sorted(boxes), edges) if len(boxes) <= MAX_NODES else sorted(edges)
+    return Graph(grain, [_box(key, boxes[key], lines) for key in sorted(boxes)], lines)
 
 
 def _box(key: str, members: list[Member], edges: list[Pair]) -> Box:
     actions: dict[str, int] = defaultdict(int)
     for member in members:
         actions[member.action] += 1
-    return Box(key, dict(actions), len(members), [one for one, other in edges if other == key])
+    return Box(key, dict(actions), len(members), [needed for needed, needing in edges if needing == key])
 
 
-def _same_module(one: str, other: str) -> bool:
+def _same_module(needed: str, needing: str) -> bool:
     """Instances of a module that is there several times need only those of their own copy."""
-    for mine, theirs in zip(_steps(one), _steps(other), strict=False):
-        if without_indexes(mine) != without_indexes(theirs):
+    for needed_step, needing_step in zip(_steps(needed), _steps(needing), strict=False):
+        if without_indexes(needed_step) != without_indexes(needing_step):
             return True
-        if mine != theirs:
+        if needed_step != needing_step:
             return False
     return True
 
@@ -278,37 +292,37 @@ def _steps(address: str) -> list[str]:
     return re.findall(r'module\.[^.\[]+(?:\[(?:\d+|"(?:[^"\\]|\\.)*")\])?', address)
 
 
-def _reduced(keys: list[str], edges: set[Pair]) -> list[Pair]:
+def _without_implied_lines(keys: list[str], edges: set[Pair]) -> list[Pair]:
     """Without the lines that follow from others, as far as there is an order at all."""
     after: dict[str, set[str]] = {key: set() for key in keys}
-    for one, other in edges:
-        after[one].add(other)
-    order = _topological(keys, after)
+    for needed, needing in edges:
+        after[needed].add(needing)
+    order = _topological_order(keys, after)
     if order is None:
         return sorted(edges)
     index = {key: position for position, key in enumerate(order)}
     reach = dict.fromkeys(keys, 0)  # what can be reached, one bit for each
-    kept = []
+    lines = []
     for key in reversed(order):
-        for other in sorted(after[key], key=index.__getitem__):
-            if not reach[key] >> index[other] & 1:
-                kept.append((key, other))
-                reach[key] |= reach[other] | 1 << index[other]
-    return sorted(kept)
+        for needing in sorted(after[key], key=index.__getitem__):
+            if not reach[key] >> index[needing] & 1:
+                lines.append((key, needing))
+                reach[key] |= reach[needing] | 1 << index[needing]
+    return sorted(lines)
 
 
-def _topological(keys: list[str], after: dict[str, set[str]]) -> list[str] | None:
+def _topological_order(keys: list[str], after: dict[str, set[str]]) -> list[str] | None:
     waiting = dict.fromkeys(keys, 0)
-    for others in after.values():
-        for other in others:
-            waiting[other] += 1
+    for successors in after.values():
+        for successor in successors:
+            waiting[successor] += 1
     ready = [key for key in keys if not waiting[key]]
     order: list[str] = []
     while ready:
         key = ready.pop()
         order.append(key)
-        for other in after[key]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                ready.append(other)
+        for successor in after[key]:
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                ready.append(successor)
     return order if len(order) == len(keys) else None

@@ -1,4 +1,4 @@
-"""What a destroy would destroy, by address only, as far as it is known here. Values are never read out."""
+"""The inventory of a Spec: what a destroy would destroy, by address only. Values are never read out."""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
+from console.plans.documents import plan_document
 from console.plans.models import Plan
-from console.plans.raw import plan_document
 from console.state.backends import backend_of
 from console.state.services import read_state
 from specs.models import Spec
@@ -26,7 +26,7 @@ class Inventory:
 
 
 def inventory_of(spec: Spec) -> Inventory:
-    """What is in the state now; of a state that is kept elsewhere, what the last deploy was to leave."""
+    """List what is in the state; for a remote backend, what the last deploy was to leave."""
     backend = backend_of(spec)
     if backend is None:
         return Inventory(addresses_in_state(spec))
@@ -37,18 +37,18 @@ def inventory_of(spec: Spec) -> Inventory:
 
 
 def may_have_resources(spec: Spec) -> bool:
-    """Whether there may be something to destroy."""
-    found = inventory_of(spec)
-    if found.addresses or not found.kept_in:
-        return bool(found.addresses)
-    return spec.deployed_at is not None and not _is_destroyed_since(spec, spec.deployed_at)
+    """Tell whether there may be something to destroy."""
+    inventory = inventory_of(spec)
+    if inventory.addresses or not inventory.kept_in:
+        return bool(inventory.addresses)
+    return spec.deployed_at is not None and not _was_destroyed_since(spec, spec.deployed_at)
 
 
 def last_deployed_plan(spec: Spec) -> Plan | None:
     """The plan that the spec's last deploy applied, unless the spec was destroyed since."""
     spent = Plan.objects.select_related("spent_by").filter(spec=spec, destroy=False, spent_by__isnull=False)
     plan = spent.order_by("-spent_at").first()
-    return None if plan is None or _is_destroyed_since(spec, plan.spent_at) else plan
+    return None if plan is None or _was_destroyed_since(spec, plan.spent_at) else plan
 
 
 def addresses_after(plan: Plan) -> Iterator[str]:
@@ -69,7 +69,7 @@ def addresses_in_state(spec: Spec) -> list[str]:
     )
 
 
-def _is_destroyed_since(spec: Spec, moment: Any) -> bool:
+def _was_destroyed_since(spec: Spec, moment: Any) -> bool:
     return spec.destroyed_at is not None and spec.destroyed_at > moment
 
 

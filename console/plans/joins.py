@@ -1,4 +1,4 @@
-"""Where plans take part in the life of jobs."""
+"""The hooks by which plans take part in the life of jobs."""
 
 from functools import partial
 from typing import Any

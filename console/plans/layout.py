@@ -1,4 +1,4 @@
-"""Where boxes and lines of a graph stand: Graphviz says, in a process of its own with limits.
+"""The layout of a graph by Graphviz, in a process of its own with limits.
 
 Graphviz is C, and a graph is made from what people write. It sees numbers only, no names; whatever goes
 wrong in it ends its own process. `python -m console.plans.layout` is that process.
@@ -35,7 +35,7 @@ class Placed:
 
 
 def label_of(key: str) -> str:
-    """What fits on a box: the end of an address tells resources apart."""
+    """Shorten an address to fit a box: its end tells resources apart."""
     return key if len(key) <= MAX_LABEL_CHARS else f"…{key[-MAX_LABEL_CHARS + 1 :]}"
 
 
@@ -66,9 +66,9 @@ def _read(text: str, count: int) -> Placed:
             case ["graph", _, wide, high]:
                 width, height = float(wide) * POINTS_PER_INCH, float(high) * POINTS_PER_INCH
             case ["node", name, x, y, w, h, *_]:
-                boxes[int(name)] = _box([float(one) * POINTS_PER_INCH for one in (x, y, w, h)], height)
-            case ["edge", one, other, points, *rest]:
-                lines.append((int(one), int(other), _path(rest[: 2 * int(points)], height)))
+                boxes[int(name)] = _box([float(length) * POINTS_PER_INCH for length in (x, y, w, h)], height)
+            case ["edge", source, target, points, *rest]:
+                lines.append((int(source), int(target), _path(rest[: 2 * int(points)], height)))
     return Placed(width, height, boxes, lines)
 
 
@@ -79,7 +79,7 @@ def _box(middle_and_size: list[float], height: float) -> tuple[float, float, flo
 
 def _path(coordinates: list[str], height: float) -> str:
     """A Bézier spline: the first point, then three for each curve."""
-    numbers = [float(one) * POINTS_PER_INCH for one in coordinates]
+    numbers = [float(coordinate) * POINTS_PER_INCH for coordinate in coordinates]
     points = [f"{x:.1f} {height - y:.1f}" for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
     return f"M{points[0]}C{' '.join(points[1:])}"
 
@@ -89,10 +89,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     question: dict[str, Any] = json.load(sys.stdin)
-    sys.stdout.write(_drawn(question["widths"], question["edges"]))
+    sys.stdout.write(_draw(question["widths"], question["edges"]))
 
 
-def _drawn(widths: list[float], edges: list[list[int]]) -> str:
+def _draw(widths: list[float], edges: list[list[int]]) -> str:
     from pygraphviz import AGraph
 
     graph = AGraph(directed=True, strict=True, rankdir="LR", nodesep="0.12", ranksep="0.45")
@@ -105,10 +105,10 @@ def _drawn(widths: list[float], edges: list[list[int]]) -> str:
             width=f"{width / POINTS_PER_INCH:.4f}",
             height=f"{BOX_HEIGHT / POINTS_PER_INCH:.4f}",
         )
-    for one, other in edges:
-        graph.add_edge(str(one), str(other))
-    drawn: bytes = graph.draw(prog="dot", format="plain")
-    return drawn.decode()
+    for source, target in edges:
+        graph.add_edge(str(source), str(target))
+    plain: bytes = graph.draw(prog="dot", format="plain")
+    return plain.decode()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Plans: the reviewable result of a PLAN job, and the file that a DEPLOY applies."""
 
 import hashlib
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import Q
@@ -10,11 +11,27 @@ from django.db.models import Q
 from console.ids import new_id
 from specs.snapshot import snapshot_hash
 
+if TYPE_CHECKING:
+    from console.plans.staleness import RememberedStaleness
+
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+#: The actions by which a resource is lost.
+DESTRUCTIVE = ("delete", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A resource that a plan destroys or replaces."""
+
+    address: str
+    type: str
+    action: str
+    deposed: bool
 
 
 class Plan(models.Model):
-    """What a PLAN found. Spent at most once, by one DEPLOY."""
+    """The result of a PLAN job. Spent at most once, by one DEPLOY or DESTROY."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization = models.ForeignKey("accounts.Organization", on_delete=models.PROTECT, related_name="plans")
@@ -54,9 +71,12 @@ class Plan(models.Model):
         ]
         indexes = [models.Index(fields=["spec", "-id"], name="plan_newest_of_spec")]
 
+    #: Set for a page, which asks several times and shows one moment: see `staleness.remember_staleness`.
+    remembered_staleness: "RememberedStaleness | None" = None
+
     @property
     def fingerprint(self) -> str:
-        """What the plan was made from and the file that it is, as one hash. Approvals are bound to it."""
+        """Hash the plan's inputs and its file. Approvals are bound to this."""
         return snapshot_hash(
             {
                 "snapshot_hash": self.snapshot_hash,
@@ -75,12 +95,19 @@ class Plan(models.Model):
 
     @cached_property
     def drift(self) -> list[dict[str, Any]]:
-        """What others changed since the last apply."""
+        """Changes made outside of Terraform since the last apply."""
         return list(self.rows.filter(drifted=True).order_by("position").values_list("body", flat=True))
+
+    @cached_property
+    def losses(self) -> list[Loss]:
+        """Resources that the plan destroys or replaces. Approvals and confirmation depend on them."""
+        rows = self.rows.filter(drifted=False, action__in=DESTRUCTIVE).order_by("position")
+        fields = rows.values_list("address", "type", "action", "body__deposed")
+        return [Loss(address, type, action, bool(deposed)) for address, type, action, deposed in fields]
 
     @property
     def has_providers(self) -> bool:
-        """Whether anything was locked: a configuration of built-in resources has an empty lock file."""
+        """Tell whether the lock file names a provider; with built-in resources only it is empty."""
         return self.provider_lock_sha256 not in ("", EMPTY_SHA256)
 
 

@@ -13,10 +13,10 @@ from django.db import IntegrityError
 
 from console.errors import BadInput
 from console.jobs.models import Job
+from console.plans.documents import plan_document
 from console.plans.graph import Graph, Member, graph_of, graph_of_state
 from console.plans.layout import CannotDraw, label_of, place
 from console.plans.models import Plan, PlanGraph
-from console.plans.raw import plan_document
 from console.state.models import StateVersion
 from console.state.services import read_version
 from runner.protocol import JobType
@@ -55,8 +55,8 @@ def picture_of(plan: Plan) -> dict[str, Any] | None:
     """The drawing; None for a plan in which nothing changes."""
     if not plan.change_count:
         return None
-    kept = PlanGraph.objects.filter(plan=plan).values_list("drawing", flat=True).first()
-    return kept or _draw(plan)
+    drawing = PlanGraph.objects.filter(plan=plan).values_list("drawing", flat=True).first()
+    return drawing or _draw(plan)
 
 
 def _draw(plan: Plan) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _draw(plan: Plan) -> dict[str, Any]:
 
 
 def _files_of(plan: Plan) -> dict[str, str]:
-    """What the plan was made from. A Git host that does not answer costs the lines through local values."""
+    """Return the files; without the Git host's answer, lines through local values are missing."""
     try:
         return files_of(plan.job.config_snapshot)
     except BadInput:
@@ -84,12 +84,14 @@ def _drawing(graph: Graph) -> dict[str, Any]:
     boxes = [asdict(box) | {"label": label} for box, label in zip(graph.boxes, labels, strict=True)]
     drawing: dict[str, Any] = {"grain": graph.grain, "boxes": boxes, "lines": [], "size": None}
     try:
-        placed = place(labels, [(number[one], number[other]) for one, other in graph.edges])
+        placed = place(labels, [(number[needed], number[needing]) for needed, needing in graph.edges])
     except CannotDraw:
         return drawing  # the list says it all the same
     for box, (x, y, width, height) in zip(boxes, placed.boxes, strict=True):
         box["place"] = {"x": x, "y": y, "width": width, "height": height}
-    drawing["lines"] = [{"from": one, "to": other, "path": path} for one, other, path in placed.lines]
+    drawing["lines"] = [
+        {"from": needed, "to": needing, "path": path} for needed, needing, path in placed.lines
+    ]
     drawing["size"] = {"width": round(placed.width) + 4, "height": round(placed.height) + 4}
     return drawing
 
@@ -97,12 +99,12 @@ def _drawing(graph: Graph) -> dict[str, Any]:
 def _labels(graph: Graph) -> list[str]:
     """The shortest ends of the addresses that still tell all boxes apart."""
     keys = [box.key for box in graph.boxes]
-    names = next(short for short in _shortened(keys, graph.grain) if len(set(short)) == len(short))
+    names = next(short for short in _candidate_labels(keys, graph.grain) if len(set(short)) == len(short))
     pairs = zip(names, graph.boxes, strict=True)
     return [label_of(name) if box.count == 1 else f"{label_of(name)} ×{box.count}" for name, box in pairs]
 
 
-def _shortened(keys: list[str], grain: str) -> Iterator[list[str]]:
+def _candidate_labels(keys: list[str], grain: str) -> Iterator[list[str]]:
     if grain in ("instance", "resource"):
         yield [_last_parts(key, 1) for key in keys]
         yield [_last_parts(key, 2) for key in keys]

@@ -32,11 +32,11 @@ def require_retry_makes_sense(job: Job) -> None:
     if job.type == JobType.DEPLOY and job.spec is not None:
         require_unexpired(job.spec)
     if job.status == SUCCESS:
-        raise Conflict(f"{job} succeeded: there is nothing left of it. Plan again to see what would change.")
+        raise Conflict(f"{job} succeeded, so there is nothing to retry. Plan again to see what would change.")
     if job.plan is None and reviewed_plan_of(job) is None:
         return _require_may_destroy(job)
     if job.plan is not None and job.plan.spent_by_id != job.pk:
-        raise Conflict(f"{job} never began, so there is nothing to go on with. {_instead(job.plan)}")
+        raise Conflict(f"{job} never began, so there is nothing to retry. {_what_to_do_instead(job.plan)}")
     later = _later_change(job)
     if later is not None:
         raise PlanStale(f"{later} ran since, so what {job} left is no longer what is missing. Plan again.")
@@ -54,7 +54,7 @@ def require_reviewed(job: Job) -> None:
 
 
 def retried_plan(job: Job, claim_id: UUID) -> dict[str, Any]:
-    """What a retry's claim says about the plan that was reviewed."""
+    """Describe, for a retry's claim, the plan that was reviewed."""
     if job.type not in APPLYING or job.plan_id is not None or job.retry_of_id is None:
         return {}
     plan = reviewed_plan_of(job)
@@ -70,7 +70,7 @@ def retried_plan(job: Job, claim_id: UUID) -> dict[str, Any]:
 
 
 def may_leave_a_plan(job: Job) -> bool:
-    """Which jobs upload a plan: every PLAN, and a retry whose rest has to be reviewed."""
+    """Tell whether a job may upload a plan: a PLAN, or a retry whose remaining changes need a review."""
     return job.type == JobType.PLAN or (
         job.type in APPLYING and job.plan_id is None and bool(job.retry_of_id)
     )
@@ -79,11 +79,11 @@ def may_leave_a_plan(job: Job) -> bool:
 def _require_may_destroy(job: Job) -> None:
     """A DESTROY without a plan was confirmed by name, which is enough for a spec that is not protected."""
     if job.type == JobType.DEPLOY or job.spec is None:
-        raise GateClosed(f"{job} applied no plan that could be gone on with. Plan again, then apply.")
+        raise GateClosed(f"{job} applied no plan that could be continued. Plan again, then apply.")
     require_unprotected(job.spec)
 
 
-def _instead(plan: Plan) -> str:
+def _what_to_do_instead(plan: Plan) -> str:
     if plan.spent_by_id is None:
         return f"Plan {plan.number} is unspent: apply it again."
     return f"Plan {plan.number} was applied by {plan.spent_by}."

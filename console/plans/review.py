@@ -1,4 +1,4 @@
-"""What of a plan a page shows: some of its resources, found by the database, the risky ones first."""
+"""The review of a plan: some of its resources at a time, the risky ones first."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from django.utils.http import urlencode
 
 from console.inputs import whole_number
 from console.plans.changes import REVIEW_ORDER
-from console.plans.guard import DESTRUCTIVE, guarded_types
-from console.plans.models import Plan, PlanChange
+from console.plans.destroy_guard import guarded_types
+from console.plans.models import DESTRUCTIVE, Plan, PlanChange
 
 #: So many resources come with a page; more are fetched as the reader gets there.
 PAGE_ROWS = 20
@@ -22,8 +22,8 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the reader asked to see, as it stands in the address."""
+class Filters:
+    """The reader's filters, as they stand in the address."""
 
     text: str = ""
     action: str = ""
@@ -35,12 +35,12 @@ class Wanted:
         return bool(self.text or self.action or self.module is not None)
 
     def query(self, *, start: int = 0) -> str:
-        """The same filters in an address, from this resource on."""
-        chosen = {"q": self.text, "action": self.action, "from": str(start) if start else ""}
-        asked = {name: value for name, value in chosen.items() if value}
+        """Write the filters for an address, from this resource on."""
+        values = {"q": self.text, "action": self.action, "from": str(start) if start else ""}
+        parameters = {name: value for name, value in values.items() if value}
         if self.module is not None:
-            asked["module"] = self.module
-        return urlencode(asked)
+            parameters["module"] = self.module
+        return urlencode(parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,23 @@ class Group:
 class Review:
     """A part of a plan, and how much there is of all."""
 
-    wanted: Wanted
+    filters: Filters
     groups: list[Group]
     #: Every action with how many resources it has, filters aside.
     tally: dict[str, int]
     modules: list[str]
-    found: int
+    #: How many resources the filters match.
+    matches: int
     #: The address of what follows; empty at the end.
     more: str
-    left: int
+    remaining: int
     guarded: list[str] = field(default_factory=list)
 
 
-def wanted_from(query: Mapping[str, str]) -> Wanted:
-    """The filters of an address. What makes no sense is as if it was not there."""
+def filters_from(query: Mapping[str, str]) -> Filters:
+    """Read the filters of an address, and ignore unknown ones."""
     action = query.get("action", "")
-    return Wanted(
+    return Filters(
         text=query.get("q", "").strip()[:200],
         action=action if action in REVIEW_ORDER else "",
         # The root module has no name, so the choice "all" is the absence of one.
@@ -89,28 +90,28 @@ def wanted_from(query: Mapping[str, str]) -> Wanted:
     )
 
 
-def review_of(plan: Plan, wanted: Wanted) -> Review:
+def review_of(plan: Plan, filters: Filters) -> Review:
     """One page of a plan's resources."""
-    tallied = _tally(plan)
+    tallied = _count_by_action_and_module(plan)
     guarded = guarded_types(plan)
-    rows = _found(plan, wanted)
-    page = _page(rows, guarded, wanted.start)
-    found = _count_found(rows, tallied, wanted)
-    shown = wanted.start + min(len(page), PAGE_ROWS)
+    rows = _matching_rows(plan, filters)
+    page = _page(rows, guarded, filters.start)
+    count = _count_matches(rows, tallied, filters)
+    end = filters.start + min(len(page), PAGE_ROWS)
     return Review(
-        wanted=wanted,
-        groups=list(_groups(page[:PAGE_ROWS], tallied, continued=wanted.start > 0)),
-        tally=_by_action(tallied),
+        filters=filters,
+        groups=list(_groups(page[:PAGE_ROWS], tallied, continued=filters.start > 0)),
+        tally=_count_by_action(tallied),
         modules=sorted({module for _, module in tallied})[:MAX_MODULES],
-        found=found,
-        more=wanted.query(start=shown) if len(page) > PAGE_ROWS else "",
-        left=max(0, found - shown),
+        matches=count,
+        more=filters.query(start=end) if len(page) > PAGE_ROWS else "",
+        remaining=max(0, count - end),
         guarded=guarded,
     )
 
 
 def drift_of(plan: Plan) -> list[Body]:
-    """What others changed, as much of it as a page can show."""
+    """List changes made outside of Terraform, as many as a page can show."""
     if not plan.drift_count:
         return []
     return list(
@@ -118,26 +119,26 @@ def drift_of(plan: Plan) -> list[Body]:
     )
 
 
-def _tally(plan: Plan) -> dict[tuple[str, str], int]:
+def _count_by_action_and_module(plan: Plan) -> dict[tuple[str, str], int]:
     rows = plan.rows.filter(drifted=False).values_list("action", "module").order_by()
     return {(action, module): count for action, module, count in rows.annotate(count=Count("position"))}
 
 
-def _by_action(tallied: dict[tuple[str, str], int]) -> dict[str, int]:
+def _count_by_action(tallied: dict[tuple[str, str], int]) -> dict[str, int]:
     counts = dict.fromkeys(REVIEW_ORDER, 0)
     for (action, _), count in tallied.items():
         counts[action] += count
     return {action: count for action, count in counts.items() if count}
 
 
-def _found(plan: Plan, wanted: Wanted) -> QuerySet[PlanChange]:
+def _matching_rows(plan: Plan, filters: Filters) -> QuerySet[PlanChange]:
     rows = plan.rows.filter(drifted=False)
-    if wanted.text:
-        rows = rows.filter(address__icontains=wanted.text)
-    if wanted.action:
-        rows = rows.filter(action=wanted.action)
-    if wanted.module is not None:
-        rows = rows.filter(module=wanted.module)
+    if filters.text:
+        rows = rows.filter(address__icontains=filters.text)
+    if filters.action:
+        rows = rows.filter(action=filters.action)
+    if filters.module is not None:
+        rows = rows.filter(module=filters.module)
     return rows
 
 
@@ -149,19 +150,19 @@ def _page(rows: QuerySet[PlanChange], guarded: list[str], start: int) -> list[Bo
     return list(ordered.values_list("body", flat=True)[start : start + PAGE_ROWS + 1])
 
 
-def _count_found(rows: QuerySet[PlanChange], tallied: dict[tuple[str, str], int], wanted: Wanted) -> int:
+def _count_matches(rows: QuerySet[PlanChange], tallied: dict[tuple[str, str], int], filters: Filters) -> int:
     """The tally knows how many there are, unless a text was searched for."""
-    if wanted.text:
+    if filters.text:
         return rows.count()
     return sum(
         count
         for (action, module), count in tallied.items()
-        if wanted.action in ("", action) and wanted.module in (None, module)
+        if filters.action in ("", action) and filters.module in (None, module)
     )
 
 
 def _groups(bodies: list[Body], tallied: dict[tuple[str, str], int], *, continued: bool) -> Iterator[Group]:
-    totals = _by_action(tallied)
+    totals = _count_by_action(tallied)
     for index, (action, changes) in enumerate(groupby(bodies, key=lambda body: str(body["action"]))):
         by_module = groupby(changes, key=lambda body: str(body["module"]))
         stretches = [Stretch(module, list(same)) for module, same in by_module]

@@ -7,17 +7,17 @@ from specs.models import Spec
 
 
 def latest_plan_of(spec: Spec) -> Plan | None:
-    """The newest that can lead to an apply: a look at some revision is none."""
+    """Return the newest plan that can be applied; a speculative one cannot."""
     plans = Plan.objects.filter(spec=spec, speculative=False)
     return plans.select_related("spec", "job__requested_by", "spent_by").order_by("-id").first()
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What the newest look found changed outside of Terraform."""
+    """Changes outside of Terraform that the newest plan found."""
 
     plan: Plan
-    #: A deploy came after that look: it has put right what it found, and nobody has looked since.
+    #: A deploy came after that plan and has reverted the drift; nothing was planned since.
     is_outdated: bool
 
     @property
@@ -26,7 +26,7 @@ class Drift:
 
 
 def latest_drift_of(spec: Spec) -> Drift | None:
-    """By the newest plan of any kind, since every plan looks; None while nothing was deployed or planned."""
+    """Return the drift that the newest plan of any kind found; None while nothing was deployed or planned."""
     if spec.deployed_at is None or spec.destroyed_at is not None:
         return None
     plan = Plan.objects.filter(spec=spec).order_by("-id").first()
@@ -52,5 +52,5 @@ def plans_of(spec: Spec, *, before: int | None = None, limit: int = 50) -> PlanP
         "spent_by__config_snapshot",
         "spent_by__result",
     )
-    found = list(plans.defer(*heavy).order_by("-number")[: limit + 1])
-    return PlanPage(found[:limit], found[limit - 1].number if len(found) > limit else None)
+    rows = list(plans.defer(*heavy).order_by("-number")[: limit + 1])
+    return PlanPage(rows[:limit], rows[limit - 1].number if len(rows) > limit else None)

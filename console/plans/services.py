@@ -1,4 +1,4 @@
-"""What happens to plans: a PLAN stores one, a person applies it, a DEPLOY spends it."""
+"""Services for plans: a PLAN stores one, a person applies it, a DEPLOY spends it."""
 
 import hashlib
 import json
@@ -10,8 +10,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from console.accounts.access import organization_to_operate
+from console.accounts.access import require_requester_right
 from console.accounts.models import User
+from console.accounts.rights import Right
 from console.audit.services import record
 from console.errors import (
     Conflict,
@@ -40,8 +41,8 @@ from console.plans.changes import (
     resource_changes,
     summarize,
 )
+from console.plans.destroy_guard import guard_reasons, require_confirmation
 from console.plans.expiry import require_unexpired
-from console.plans.guard import guard_reasons, require_confirmation
 from console.plans.models import Approval, Plan, PlanChange, PlanFile
 from console.plans.retries import REVIEW_NEEDED, may_leave_a_plan, require_reviewed
 from console.plans.staleness import staleness_of
@@ -51,7 +52,7 @@ from runner.protocol import JobType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadedPlan:
-    """What a PLAN attempt sends: the file, its JSON, the provider lock and what it was made from."""
+    """The upload of a PLAN attempt: the file, its JSON, the provider lock and its inputs."""
 
     file: bytes
     json: bytes
@@ -64,10 +65,10 @@ class UploadedPlan:
 
 def store_plan(*, job_id: UUID, claim_id: UUID, runner_id: UUID, uploaded: UploadedPlan) -> Plan:
     """Keep a plan for review. A repeat of the same upload returns the plan that is there."""
-    document = _decoded(uploaded.json)
+    document = _decode(uploaded.json)
     file_sha256 = hashlib.sha256(uploaded.file).hexdigest()
     with transaction.atomic():
-        job = _held_plan_job(job_id, claim_id, runner_id)
+        job = _lock_plan_job(job_id, claim_id, runner_id)
         # A later attempt of the same job replaces what an earlier one left, which nobody has reviewed.
         existing = Plan.objects.filter(job=job).first()
         if existing and existing.file_sha256 == file_sha256:
@@ -108,28 +109,28 @@ def request_deploy(
 
 
 def approve_plan(*, plan: Plan, approved_by: User) -> Approval:
-    """Say yes to exactly this plan. Whoever asked for it cannot; saying it twice is saying it once."""
+    """Approve exactly this plan. The requester cannot; a repeat changes nothing."""
     if plan.job.requested_by_id == approved_by.pk:
-        raise Forbidden("Whoever asked for a plan cannot approve it. Ask another operator.")
+        raise Forbidden("The requester of a plan cannot approve it. Ask another operator.")
     with transaction.atomic():
         _lock_unspent(plan)
         require_complete(plan)
         require_fresh(plan)
-        # What was said of another fingerprint is void, and is said anew.
+        # An approval of another fingerprint is void and is replaced.
         approval, created = Approval.objects.update_or_create(
             plan=plan, approved_by=approved_by, defaults={"fingerprint": plan.fingerprint}
         )
         if created:
-            _note(plan, approved_by, "plan.approved")
+            _record(plan, approved_by, "plan.approved")
     return approval
 
 
 @transaction.atomic
 def withdraw_approval(*, plan: Plan, withdrawn_by: User) -> None:
-    """Take one's own yes back, as long as nobody has applied the plan."""
+    """Withdraw one's own approval, as long as nobody has applied the plan."""
     _lock_unspent(plan)
     if plan.approvals.filter(approved_by=withdrawn_by).delete()[0]:
-        _note(plan, withdrawn_by, "plan.approval_withdrawn")
+        _record(plan, withdrawn_by, "plan.approval_withdrawn")
 
 
 def apply_by_itself(end: JobEnd) -> None:
@@ -143,7 +144,7 @@ def apply_by_itself(end: JobEnd) -> None:
     if plan.destroy or plan.speculative or plan.job.requested_by is None:
         return
     try:
-        organization_to_operate(plan.job.requested_by, plan.spec.organization.slug)
+        require_requester_right(plan.job.requested_by, plan.spec.organization, Right.APPLY)
         deploy = request_deploy(plan=plan, requested_by=plan.job.requested_by)
     except SlipwayError as refusal:
         record(
@@ -168,7 +169,7 @@ def spend(job: Job) -> None:
     except IntegrityError as error:
         raise PlanSpent from error
     if not changed:
-        raise PlanSpent(_spent(plan))
+        raise PlanSpent(_spent_message(plan))
     # The queue may have been long: what was true of the plan when it was asked for may no longer be.
     if not plan.destroy:
         require_unexpired(plan.spec)
@@ -190,12 +191,12 @@ def require_applicable(plan: Plan, *, applied_by: User | None) -> None:
 
 def require_unspent(plan: Plan) -> None:
     if plan.spent_by_id is not None:
-        raise PlanSpent(_spent(plan))
+        raise PlanSpent(_spent_message(plan))
 
 
 def require_not_speculative(plan: Plan) -> None:
     if plan.speculative:
-        raise Conflict(f"Plan {plan.number} is speculative: it can be read, never applied. Plan the Spec.")
+        raise Conflict(f"Plan {plan.number} is speculative and cannot be applied. Plan the Spec.")
 
 
 def require_complete(plan: Plan) -> None:
@@ -221,7 +222,7 @@ def require_fresh(plan: Plan) -> None:
 
 
 def refusal_of(plan: Plan, *, applied_by: User | None = None) -> SlipwayError | None:
-    """What would be refused now if somebody applied the plan, confirmation aside."""
+    """Return the refusal that an apply would meet now, confirmation aside."""
     try:
         require_applicable(plan, applied_by=applied_by)
     except SlipwayError as refusal:
@@ -229,17 +230,17 @@ def refusal_of(plan: Plan, *, applied_by: User | None = None) -> SlipwayError | 
     return None
 
 
-def _spent(plan: Plan) -> str:
+def _spent_message(plan: Plan) -> str:
     return f"Plan {plan.number} was applied before; a plan is applied once. Plan again."
 
 
 def _lock_unspent(plan: Plan) -> None:
-    """Whoever starts the apply at the same time waits for this, or is seen by it."""
+    """Lock the plan, so that an apply that starts at the same time waits for this or is seen by it."""
     if not Plan.objects.select_for_update().filter(pk=plan.pk, spent_by=None).exists():
-        raise PlanSpent(_spent(plan))
+        raise PlanSpent(_spent_message(plan))
 
 
-def _note(plan: Plan, actor: User, action: str) -> None:
+def _record(plan: Plan, actor: User, action: str) -> None:
     record(
         organization=plan.organization,
         actor=actor,
@@ -273,7 +274,7 @@ def _create(
         drift_count=len(drifted),
         output_changes=output_changes(document),
     )
-    _keep_rows(plan, changes, drifted)
+    _create_rows(plan, changes, drifted)
     PlanFile.objects.create(
         plan=plan,
         sealed_file=seal(uploaded.file, context=f"plan-file:{plan.pk}"),
@@ -284,7 +285,7 @@ def _create(
     return plan
 
 
-def _keep_rows(plan: Plan, changes: list[dict[str, Any]], drifted: list[dict[str, Any]]) -> None:
+def _create_rows(plan: Plan, changes: list[dict[str, Any]], drifted: list[dict[str, Any]]) -> None:
     bodies = [*((body, False) for body in changes), *((body, True) for body in drifted)]
     PlanChange.objects.bulk_create(
         PlanChange(
@@ -301,10 +302,10 @@ def _keep_rows(plan: Plan, changes: list[dict[str, Any]], drifted: list[dict[str
     )
 
 
-def _held_plan_job(job_id: UUID, claim_id: UUID, runner_id: UUID) -> Job:
+def _lock_plan_job(job_id: UUID, claim_id: UUID, runner_id: UUID) -> Job:
     # The claim is locked with the job: while this waits for the job, the claim may be taken back.
-    held = Job.objects.select_for_update(of=("self", "claim")).select_related("claim")
-    job = held.filter(pk=job_id, claim__claim_id=claim_id, claim__runner_id=runner_id).first()
+    jobs = Job.objects.select_for_update(of=("self", "claim")).select_related("claim")
+    job = jobs.filter(pk=job_id, claim__claim_id=claim_id, claim__runner_id=runner_id).first()
     if job is None or not may_leave_a_plan(job):
         raise StaleClaim
     return job
@@ -322,7 +323,7 @@ def _spec_id(job: Job) -> UUID:
     return job.spec_id
 
 
-def _decoded(text: bytes) -> dict[str, Any]:
+def _decode(text: bytes) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

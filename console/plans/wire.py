@@ -1,4 +1,4 @@
-"""What runners call about plans: a PLAN uploads one, a DEPLOY downloads the one it applies."""
+"""Runners' requests about plans: a PLAN uploads one, a DEPLOY downloads the one it applies."""
 
 import json
 from contextlib import closing
@@ -33,26 +33,26 @@ async def plan_file(request: HttpRequest, job_id: UUID) -> HttpResponse:
 def _upload(request: HttpRequest, job_id: UUID) -> HttpResponse:
     runner = recognize(bearer(request))
     plan = store_plan(
-        job_id=job_id, claim_id=_claim_id(request), runner_id=runner.id, uploaded=_uploaded(request)
+        job_id=job_id, claim_id=_claim_id(request), runner_id=runner.id, uploaded=_read_upload(request)
     )
     return JsonResponse({"plan_id": str(plan.pk), "number": plan.number}, status=201)
 
 
 def _download(request: HttpRequest, job_id: UUID) -> HttpResponse:
     runner = recognize(bearer(request))
-    held = Job.objects.filter(
+    job = Job.objects.filter(
         pk=job_id, claim__claim_id=_claim_id(request), claim__runner_id=runner.id
     ).first()
-    if held is None:
+    if job is None:
         raise StaleClaim
-    files = PlanFile.objects.filter(plan__deploys=held).first()
+    files = PlanFile.objects.filter(plan__deploys=job).first()
     if files is None:
         raise NotFound("This job applies no plan.")
     body = unseal(files.sealed_file, context=f"plan-file:{files.plan_id}")
     return HttpResponse(body, content_type="application/octet-stream")
 
 
-def _uploaded(request: HttpRequest) -> UploadedPlan:
+def _read_upload(request: HttpRequest) -> UploadedPlan:
     # Django reads forms of POST requests only; the parser itself takes any.
     try:
         fields, files = request.parse_file_upload(request.META, request)

@@ -3,28 +3,33 @@
 from typing import Any
 from uuid import UUID
 
-from console.accounts.access import organization_to_administer
+from console.accounts.access import require_right
 from console.accounts.models import Organization
+from console.accounts.rights import Right
 from console.errors import NotFound
 from console.runners.models import Pool, RegistrationToken, Runner
 
 
-def runner_to_administer(user: Any, org_slug: str, runner_id: UUID) -> Runner:
-    organization = organization_to_administer(user, org_slug)
-    runner = Runner.objects.select_related("organization").filter(pk=runner_id, organization=organization)
-    found = runner.first()
-    if found is None:
+def organization_to_manage_runners(user: Any, slug: str) -> Organization:
+    return require_right(user, slug, Right.MANAGE_RUNNERS)
+
+
+def runner_to_manage(user: Any, org_slug: str, runner_id: UUID) -> Runner:
+    organization = organization_to_manage_runners(user, org_slug)
+    runners = Runner.objects.select_related("organization")
+    runner = runners.filter(pk=runner_id, organization=organization).first()
+    if runner is None:
         raise NotFound
-    return found
+    return runner
 
 
-def registration_to_administer(user: Any, org_slug: str, token_id: UUID) -> RegistrationToken:
-    organization = organization_to_administer(user, org_slug)
+def registration_to_manage(user: Any, org_slug: str, token_id: UUID) -> RegistrationToken:
+    organization = organization_to_manage_runners(user, org_slug)
     tokens = RegistrationToken.objects.select_related("runner", "pool", "organization")
-    found = tokens.filter(pk=token_id, organization=organization).first()
-    if found is None:
+    token = tokens.filter(pk=token_id, organization=organization).first()
+    if token is None:
         raise NotFound
-    return found
+    return token
 
 
 def pool_of(organization: Organization, name: str) -> Pool:

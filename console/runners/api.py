@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from console.accounts.access import organization_to_administer, organization_to_view
+from console.accounts.access import organization_to_view
 from console.accounts.authentication import person
 from console.runners import access, services
 from console.runners.models import DEFAULT_POOL, Runner
@@ -40,7 +40,7 @@ class RevokeView(APIView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, slug: str, runner_id: UUID) -> Response:
         """Refuse everything the runner says from now on. What it runs ends with its next heartbeat."""
-        runner = access.runner_to_administer(request.user, slug, runner_id)
+        runner = access.runner_to_manage(request.user, slug, runner_id)
         services.revoke_runner(runner=runner, revoked_by=person(request))
         return Response(status=204)
 
@@ -52,7 +52,7 @@ class RunnerDrainView(APIView):
     @extend_schema(request=RunnerDrainRequest, responses={204: None})
     def put(self, request: Request, slug: str, runner_id: UUID) -> Response:
         """Give the runner no more jobs, or go on. What it runs, finishes."""
-        runner = access.runner_to_administer(request.user, slug, runner_id)
+        runner = access.runner_to_manage(request.user, slug, runner_id)
         body = self.RunnerDrainRequest(data=request.data)
         body.is_valid(raise_exception=True)
         draining = body.validated_data["draining"]
@@ -71,7 +71,7 @@ class RegistrationTokensView(APIView):
     @extend_schema(request=TokenRequest, responses={201: TokenAnswer})
     def post(self, request: Request, slug: str) -> Response:
         """A token with which one new runner joins a pool."""
-        organization = organization_to_administer(request.user, slug)
+        organization = access.organization_to_manage_runners(request.user, slug)
         body = self.TokenRequest(data=request.data)
         body.is_valid(raise_exception=True)
         pool = access.pool_of(organization, body.validated_data["pool"])

@@ -11,11 +11,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.accounts.authentication import person
-from console.accounts.models import Role
 from console.state import access, services
+from console.state.abandoned import abandoned_locks
 from console.state.backends import backend_document, choose_backend, environment_of
 from console.state.locks import force_unlock, held_lock, holder_name, lock_document
-from console.state.lost import abandoned_locks
 from console.state.models import Backend, BackendKind, StateVersion
 from console.state.selectors import versions_of
 from specs.models import Spec
@@ -41,16 +40,18 @@ class StateView(APIView):
 
     @extend_schema(parameters=[StateQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, spec_id: UUID) -> Response:
-        """Where a Spec's state is, who holds its lock, and its versions, newest first."""
+        """Return a Spec's state backend, its lock, and its versions, newest first."""
         query = _valid(self.StateQuery(data=request.query_params))
-        return Response(_described(access.state_by_id(request.user, spec_id), before=query.get("before")))
+        return Response(
+            _state_json(access.state_to_view_by_id(request.user, spec_id), before=query.get("before"))
+        )
 
 
 class NamedStateView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, slug: str, spec_slug: str) -> Response:
-        """The same for a Spec that is known by its name."""
-        return Response(_described(access.state_to_view(request.user, slug, spec_slug)))
+        """Return the same for a Spec by its name."""
+        return Response(_state_json(access.state_to_view(request.user, slug, spec_slug)))
 
 
 class UnlockView(APIView):
@@ -59,12 +60,12 @@ class UnlockView(APIView):
 
     @extend_schema(request=UnlockRequest, responses={200: dict[str, Any]})
     def post(self, request: Request, spec_id: UUID) -> Response:
-        """Take exactly this lock away: one's own as an operator, anybody's as an admin."""
-        spec = access.state_by_id(request.user, spec_id, Role.OPERATOR)
+        """Release exactly this lock: one's own as an operator, anybody's as an admin."""
+        spec = access.state_to_write_by_id(request.user, spec_id)
         access.require_may_unlock(person(request), spec)
         lock_id = _valid(self.UnlockRequest(data=request.data))["lock_id"]
         force_unlock(spec=spec, unlocked_by=person(request), lock_id=lock_id)
-        return Response(_described(spec))
+        return Response(_state_json(spec))
 
 
 class RollBackView(APIView):
@@ -75,7 +76,7 @@ class RollBackView(APIView):
     def post(self, request: Request, spec_id: UUID, serial: int) -> Response:
         """Make an older version the newest again, as a new version with a higher serial. Admins only."""
         version = services.roll_back(
-            spec=access.state_by_id(request.user, spec_id, Role.ADMIN),
+            spec=access.state_to_manage_by_id(request.user, spec_id),
             serial=serial,
             confirmation=_valid(self.RollBackRequest(data=request.data))["confirmation"],
             requested_by=person(request),
@@ -94,8 +95,8 @@ class BackendView(APIView):
 
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, spec_id: UUID) -> Response:
-        """Where the Spec's next job will keep its state, and the names of what is sealed for it."""
-        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
+        """Return the backend of the Spec's next job, and the names of its sealed variables."""
+        spec = access.state_to_manage_by_id(request.user, spec_id)
         own = Backend.objects.filter(spec=spec).first()
         names = sorted(environment_of(own)) if own else []
         return Response({**backend_document(spec), "environment": names})
@@ -103,26 +104,26 @@ class BackendView(APIView):
     @extend_schema(request=BackendRequest, responses={200: dict[str, Any]})
     def put(self, request: Request, spec_id: UUID) -> Response:
         """Keep the Spec's state there from its next job on. State does not move by itself."""
-        spec = access.state_by_id(request.user, spec_id, Role.ADMIN)
-        chosen = _valid(self.BackendRequest(data=request.data))
+        spec = access.state_to_manage_by_id(request.user, spec_id)
+        body = _valid(self.BackendRequest(data=request.data))
         choose_backend(
             organization=spec.organization,
             spec=spec,
             chosen_by=person(request),
-            **{"environment": None, **chosen},
+            **{"environment": None, **body},
         )
         return Response(backend_document(spec))
 
 
-def _described(spec: Spec, *, before: int | None = None) -> dict[str, Any]:
+def _state_json(spec: Spec, *, before: int | None = None) -> dict[str, Any]:
     address = f"{settings.SLIPWAY_PUBLIC_URL}/api/state/{spec.pk}"
-    held = held_lock(spec)
-    lock = held and {
-        "id": held.lock_id,
-        "holder": holder_name(held),
-        "document": lock_document(held),
-        "locked_at": held.locked_at,
-        "abandoned": held in abandoned_locks(),
+    lock = held_lock(spec)
+    described_lock = lock and {
+        "id": lock.lock_id,
+        "holder": holder_name(lock),
+        "document": lock_document(lock),
+        "locked_at": lock.locked_at,
+        "abandoned": lock in abandoned_locks(),
     }
     return {
         "spec": spec.pk,
@@ -130,7 +131,7 @@ def _described(spec: Spec, *, before: int | None = None) -> dict[str, Any]:
         "backend": backend_document(spec),
         "address": address,
         "lock_address": f"{address}/lock",
-        "lock": lock,
+        "lock": described_lock,
         "versions": StateVersionSerializer(versions_of(spec, before=before, limit=LISTED), many=True).data,
     }
 

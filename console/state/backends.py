@@ -1,4 +1,4 @@
-"""Where state is kept when not here: S3, GCS, azurerm or pg, chosen for an organization or for one spec.
+"""State backends other than the console: S3, GCS, azurerm or pg, for an organization or for one Spec.
 
 Settings travel in the job's snapshot and end up in a file on the runner, so they hold nothing secret.
 What opens the backend is sealed, and reaches Terraform by environment only: with `-backend-config` it
@@ -30,7 +30,7 @@ CONSOLE = {"kind": BackendKind.CONSOLE.value}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be said of one kind of backend."""
+    """The settings of one kind of backend."""
 
     required: dict[str, type]
     optional: dict[str, type]
@@ -97,7 +97,7 @@ def choose_backend(
 
     With no environment given, the one that is sealed stays.
     """
-    checked = _checked_settings(kind, settings, for_one_spec=spec is not None)
+    checked = _check_settings(kind, settings, for_one_spec=spec is not None)
     if spec is not None and kind != BackendKind.CONSOLE and not state_was_moved:
         _require_no_resources_here(spec)
     backend = (
@@ -108,7 +108,7 @@ def choose_backend(
     backend = backend or Backend(organization=organization, spec=spec)
     backend.kind, backend.settings = kind, checked
     if environment is not None:
-        backend.sealed_environment = _sealed(backend, _checked_environment(kind, environment))
+        backend.sealed_environment = _seal_environment(backend, _check_environment(kind, environment))
     backend.save()
     record(
         organization=organization,
@@ -128,8 +128,8 @@ def backend_of(spec: Spec) -> Backend | None:
     A spec whose state is here already stays here whatever its organization chooses later: its state would
     not move along, and the next plan would make everything anew.
     """
-    chosen = Backend.objects.filter(Q(spec=spec) | Q(spec=None), organization=spec.organization_id)
-    by_spec = {backend.spec_id: backend for backend in chosen}
+    backends = Backend.objects.filter(Q(spec=spec) | Q(spec=None), organization=spec.organization_id)
+    by_spec = {backend.spec_id: backend for backend in backends}
     own, shared = by_spec.get(spec.pk), by_spec.get(None)
     if own is not None:
         return own if own.kind != BackendKind.CONSOLE else None
@@ -145,16 +145,16 @@ def backend_document(spec: Spec) -> dict[str, Any]:
         return CONSOLE
     rules = RULES[BackendKind(backend.kind)]
     place = str(backend.settings.get(rules.place) or rules.default_place)
-    return {"kind": backend.kind, "settings": backend.settings | {rules.place: _filled(place, spec)}}
+    return {"kind": backend.kind, "settings": backend.settings | {rules.place: _fill_place(place, spec)}}
 
 
 def backend_field(spec: Spec) -> dict[str, Any]:
-    """For the document of the spec's next job: see `hooks.SnapshotFields`."""
+    """Add the backend to the snapshot of the Spec's next job: see `hooks.SnapshotFields`."""
     return {"backend": backend_document(spec)}
 
 
 def backend_environment(job: Job, claim_id: UUID) -> dict[str, Any]:
-    """For a claim: what opens the backend that the job's snapshot names."""
+    """Give a claim the credentials of the backend that the job's snapshot names."""
     if job.spec_id is None or job.config_snapshot.get("backend", CONSOLE) == CONSOLE:
         return {}
     backend = backend_of(Spec.objects.get(pk=job.spec_id))
@@ -171,7 +171,7 @@ def environment_of(backend: Backend) -> dict[str, str]:
     return opened
 
 
-def _sealed(backend: Backend, environment: dict[str, str]) -> bytes | None:
+def _seal_environment(backend: Backend, environment: dict[str, str]) -> bytes | None:
     return seal(orjson.dumps(environment), context=_context(backend)) if environment else None
 
 
@@ -179,19 +179,19 @@ def _context(backend: Backend) -> str:
     return f"state-backend:{backend.pk}"
 
 
-def _filled(place: str, spec: Spec) -> str:
+def _fill_place(place: str, spec: Spec) -> str:
     return place.replace("{organization}", spec.organization.slug).replace("{spec}", spec.slug)
 
 
-def _checked_settings(kind: str, settings: dict[str, Any], *, for_one_spec: bool) -> dict[str, Any]:
+def _check_settings(kind: str, settings: dict[str, Any], *, for_one_spec: bool) -> dict[str, Any]:
     if kind == BackendKind.CONSOLE:
         return {}
     if kind not in BackendKind.values:
         raise BadInput(f"kind: expected one of {', '.join(BackendKind.values)}")
     rules = RULES[BackendKind(kind)]
-    known = rules.required | rules.optional | {rules.place: str}
+    types = rules.required | rules.optional | {rules.place: str}
     for name, value in settings.items():
-        _check_setting(kind, known, name, value)
+        _check_setting(kind, types, name, value)
     if missing := [name for name in rules.required if not settings.get(name)]:
         raise BadInput(f"{missing[0]}: the {kind} backend needs it")
     place = settings.get(rules.place)
@@ -200,18 +200,18 @@ def _checked_settings(kind: str, settings: dict[str, Any], *, for_one_spec: bool
     return {name: value for name, value in settings.items() if value not in ("", None)}
 
 
-def _check_setting(kind: str, known: dict[str, type], name: str, value: Any) -> None:
-    if name not in known:
-        allowed = ", ".join(sorted(known))
+def _check_setting(kind: str, types: dict[str, type], name: str, value: Any) -> None:
+    if name not in types:
+        allowed = ", ".join(sorted(types))
         raise BadInput(
             f"{name}: is not a setting that is taken here. What opens the backend belongs into its "
             f"environment; the settings of {kind} are {allowed}."
         )
-    if not isinstance(value, known[name]):
-        raise BadInput(f"{name}: expected {'yes or no' if known[name] is bool else 'a text'}")
+    if not isinstance(value, types[name]):
+        raise BadInput(f"{name}: expected {'yes or no' if types[name] is bool else 'a text'}")
 
 
-def _checked_environment(kind: str, environment: dict[str, str]) -> dict[str, str]:
+def _check_environment(kind: str, environment: dict[str, str]) -> dict[str, str]:
     if kind == BackendKind.CONSOLE:
         return {}
     allowed = RULES[BackendKind(kind)].environment

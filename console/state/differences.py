@@ -9,20 +9,23 @@ from runner.protocol import MASK, MASK_CHANGED
 
 def changes(before: dict[str, Any], after: dict[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
     """Every instance that differs, in the shape in which the plan pages show changes."""
-    old = {_key(one): one for one in instances(before, secrets)}
-    new = {_key(one): one for one in instances(after, secrets)}
-    found = [_change(old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())]
-    return [change for change in found if change is not None]
+    before_by_key = {_key(instance): instance for instance in instances(before, secrets)}
+    after_by_key = {_key(instance): instance for instance in instances(after, secrets)}
+    differences = [
+        _change(before_by_key.get(key), after_by_key.get(key))
+        for key in sorted(before_by_key.keys() | after_by_key.keys())
+    ]
+    return [change for change in differences if change is not None]
 
 
 def output_changes(before: dict[str, Any], after: dict[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
     """Every output that differs, as one attribute each."""
     raw_old, raw_new = before.get("outputs") or {}, after.get("outputs") or {}
-    old = {output.name: output.value for output in outputs(before, secrets)}
-    new = {output.name: output.value for output in outputs(after, secrets)}
+    before_values = {output.name: output.value for output in outputs(before, secrets)}
+    after_values = {output.name: output.value for output in outputs(after, secrets)}
     return [
-        _attribute(name, old.get(name), new.get(name))
-        for name in sorted(old.keys() | new.keys())
+        _attribute(name, before_values.get(name), after_values.get(name))
+        for name in sorted(before_values.keys() | after_values.keys())
         if (raw_old.get(name) or {}).get("value") != (raw_new.get(name) or {}).get("value")
     ]
 
@@ -32,27 +35,27 @@ def _key(instance: Instance) -> tuple[str, str]:
     return instance.address, instance.status if instance.status.startswith("deposed") else ""
 
 
-def _change(old: Instance | None, new: Instance | None) -> dict[str, Any] | None:
-    attributes = _attributes(old, new)
-    if old and new and not attributes and old.status == new.status:
+def _change(before: Instance | None, after: Instance | None) -> dict[str, Any] | None:
+    attributes = _attributes(before, after)
+    if before and after and not attributes and before.status == after.status:
         return None
-    known = new or old
-    if known is None:
+    instance = after or before
+    if instance is None:
         return None
     return {
-        "address": known.address,
-        "module": known.module,
-        "action": "create" if old is None else "delete" if new is None else "update",
-        "status": f"{old.status or 'sound'} → {new.status or 'sound'}"
-        if old and new and old.status != new.status
+        "address": instance.address,
+        "module": instance.module,
+        "action": "create" if before is None else "delete" if after is None else "update",
+        "status": f"{before.status or 'sound'} → {after.status or 'sound'}"
+        if before and after and before.status != after.status
         else "",
         "attributes": attributes,
     }
 
 
-def _attributes(old: Instance | None, new: Instance | None) -> list[dict[str, Any]]:
-    raw_old, raw_new = old.raw if old else {}, new.raw if new else {}
-    shown_old, shown_new = old.attributes() if old else {}, new.attributes() if new else {}
+def _attributes(before: Instance | None, after: Instance | None) -> list[dict[str, Any]]:
+    raw_old, raw_new = before.raw if before else {}, after.raw if after else {}
+    shown_old, shown_new = before.attributes() if before else {}, after.attributes() if after else {}
     differing = (
         name for name in sorted(raw_old.keys() | raw_new.keys()) if raw_old.get(name) != raw_new.get(name)
     )

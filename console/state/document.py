@@ -45,12 +45,12 @@ class StateDocument:
         )
 
     def with_serial(self, serial: int) -> "StateDocument":
-        """The same document under another serial; nothing else in it changes, not even its spaces."""
-        wanted = decoded(self.body) | {"serial": serial}
-        for found in re.finditer(rb'"serial"\s*:\s*(%d)\b' % self.serial, self.body):
-            body = self.body[: found.start(1)] + str(serial).encode() + self.body[found.end(1) :]
+        """Return the document under another serial, otherwise byte for byte the same."""
+        content = decoded(self.body) | {"serial": serial}
+        for match in re.finditer(rb'"serial"\s*:\s*(%d)\b' % self.serial, self.body):
+            body = self.body[: match.start(1)] + str(serial).encode() + self.body[match.end(1) :]
             # An attribute may be called serial, too: only one of the places is the document's own.
-            if decoded(body) == wanted:
+            if decoded(body) == content:
                 return StateDocument.read(body)
         raise NotState("The state's own serial cannot be found in it.")
 
@@ -84,7 +84,7 @@ def decompressed(stored: bytes) -> bytes:
 
 
 def _problem(content: Any) -> str:
-    """Why this is not state; empty when it is."""
+    """Explain why this is not state; empty when it is."""
     if not isinstance(content, dict):
         return "it is not an object"
     serial, lineage = content.get("serial"), content.get("lineage")
@@ -107,28 +107,28 @@ def _problem_inside(content: dict[str, Any]) -> str:
     if not _is_list_of_objects(resources):
         return "its resources are not a list of objects"
     if outputs is not None and not (
-        isinstance(outputs, dict) and all(isinstance(one, dict) for one in outputs.values())
+        isinstance(outputs, dict) and all(isinstance(part, dict) for part in outputs.values())
     ):
         return "its outputs are not objects by name"
     for resource in resources or []:
-        named = f"{resource.get('type')}.{resource.get('name')}"
+        address = f"{resource.get('type')}.{resource.get('name')}"
         if not all(isinstance(resource.get(key), str) for key in ("mode", "type", "name")):
-            return f"the resource {named[:200]!r} has no mode, type or name"
+            return f"the resource {address[:200]!r} has no mode, type or name"
         if not _is_list_of_objects(resource.get("instances")):
-            return f"the instances of {named[:200]!r} are not a list of objects"
+            return f"the instances of {address[:200]!r} are not a list of objects"
         for instance in resource.get("instances") or []:
-            held = (instance.get(key) for key in ("attributes", "attributes_flat"))
-            if not all(isinstance(one or {}, dict) for one in held):
-                return f"the attributes of {named[:200]!r} are not an object"
+            parts = (instance.get(key) for key in ("attributes", "attributes_flat"))
+            if not all(isinstance(part or {}, dict) for part in parts):
+                return f"the attributes of {address[:200]!r} are not an object"
     return ""
 
 
 def _is_list_of_objects(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
+    return value is None or (isinstance(value, list) and all(isinstance(item, dict) for item in value))
 
 
 def _count(content: dict[str, Any]) -> int:
-    """How many things a destroy would destroy: the instances of managed resources."""
+    """Count the instances of managed resources, which a destroy would destroy."""
     return sum(
         len(resource.get("instances") or [])
         for resource in content.get("resources") or []

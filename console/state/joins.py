@@ -1,9 +1,9 @@
-"""Where state takes part in the life of jobs."""
+"""The hooks by which state takes part in the life of jobs."""
 
 from console.jobs import hooks
+from console.state.abandoned import recover_from_loss
 from console.state.backends import backend_environment, backend_field
 from console.state.claims import state_access
-from console.state.lost import recover_from_loss
 from console.state.models import Backend, StateVersion
 from console.state.waiting import why_locked
 from console.vault import SEALED_FIELDS, SealedField

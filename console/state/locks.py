@@ -29,40 +29,40 @@ def lock_state(*, spec: Spec, info: dict[str, Any], writer: Writer) -> None:
             writer.require_claim()
             _create(spec, lock_id, info, writer)
     except IntegrityError as error:
-        held = held_lock(spec)
-        if held is None or held.lock_id != lock_id or not writer.holds(held):
-            raise locked_by(held) from error
+        lock = held_lock(spec)
+        if lock is None or lock.lock_id != lock_id or not writer.holds(lock):
+            raise lock_refusal(lock) from error
 
 
 def unlock_state(*, spec: Spec, lock_id: str, writer: Writer) -> None:
-    """Give one's own lock back. What is not locked is fine; somebody else's lock is not."""
-    held = held_lock(spec)
-    if held is None:
+    """Release one's own lock. Without a lock this does nothing; another's lock is refused."""
+    lock = held_lock(spec)
+    if lock is None:
         return
-    if held.lock_id != lock_id or not writer.holds(held):
-        raise locked_by(held)
+    if lock.lock_id != lock_id or not writer.holds(lock):
+        raise lock_refusal(lock)
     if StateLock.objects.filter(spec=spec, lock_id=lock_id).delete()[0]:
         _announce(spec)
 
 
 def force_unlock(*, spec: Spec, unlocked_by: User, lock_id: str | None = None) -> None:
-    """Take the lock away from whoever holds it. With an id, only if it is still that lock."""
+    """Release the lock, whoever holds it. With an id, only if it is still that lock."""
     with transaction.atomic():
-        held = StateLock.objects.select_for_update(of=("self",)).filter(spec=spec).first()
-        if held is None:
+        lock = StateLock.objects.select_for_update(of=("self",)).filter(spec=spec).first()
+        if lock is None:
             return
-        if lock_id is not None and held.lock_id != lock_id:
-            raise locked_by(held)
+        if lock_id is not None and lock.lock_id != lock_id:
+            raise lock_refusal(lock)
         record(
             organization=spec.organization,
             actor=unlocked_by,
             action="state.force_unlocked",
             target=spec,
-            lock_id=held.lock_id,
-            holder=holder_name(held),
-            held_seconds=round((timezone.now() - held.locked_at).total_seconds()),
+            lock_id=lock.lock_id,
+            holder=holder_name(lock),
+            held_seconds=round((timezone.now() - lock.locked_at).total_seconds()),
         )
-        held.delete()
+        lock.delete()
         _announce(spec)
 
 
@@ -86,7 +86,7 @@ def release_abandoned(*, lock: StateLock, because: str) -> bool:
 
 
 @contextmanager
-def held_for_a_moment(*, spec: Spec, user: User, operation: str) -> Iterator[None]:
+def hold_lock(*, spec: Spec, user: User, operation: str) -> Iterator[None]:
     """Hold the lock within the open transaction: whoever wants it meanwhile waits for the commit."""
     lock_id = str(uuid4())
     writer = Writer(user=user)
@@ -99,46 +99,46 @@ def held_lock(spec: Spec) -> StateLock | None:
     return StateLock.objects.select_related("spec__organization", "job", "user").filter(spec=spec).first()
 
 
-def locked_by(held: StateLock | None) -> StateLocked:
-    if held is None:
+def lock_refusal(lock: StateLock | None) -> StateLocked:
+    if lock is None:
         return StateLocked("The state was locked a moment ago. Try again.", holder={})
     return StateLocked(
-        f"The state of {held.spec.name} is locked by {holder_name(held)} since "
-        f"{held.locked_at:%Y-%m-%d %H:%M:%S} UTC, for {operation_of(held)}.",
-        holder=lock_document(held),
+        f"The state of {lock.spec.name} is locked by {holder_name(lock)} since "
+        f"{lock.locked_at:%Y-%m-%d %H:%M:%S} UTC, for {operation_of(lock)}.",
+        holder=lock_document(lock),
     )
 
 
-def lock_document(held: StateLock) -> dict[str, Any]:
+def lock_document(lock: StateLock) -> dict[str, Any]:
     """Terraform's own document; where its `Info` is empty, it says who holds the lock here."""
-    document: dict[str, Any] = held.info
-    return document | {"Info": document.get("Info") or holder_name(held)}
+    document: dict[str, Any] = lock.info
+    return document | {"Info": document.get("Info") or holder_name(lock)}
 
 
-def holder_name(held: StateLock) -> str:
+def holder_name(lock: StateLock) -> str:
     """«DEPLOY #12 on runner eu-1», or a person's name and machine."""
-    if held.job is not None:
-        runner = runner_of(held)
-        return f"{held.job} on runner {runner}" if runner else str(held.job)
-    name = held.user.get_username() if held.user else "somebody"
-    where = str(held.info.get("Who", ""))
+    if lock.job is not None:
+        runner = runner_of(lock)
+        return f"{lock.job} on runner {runner}" if runner else str(lock.job)
+    name = lock.user.get_username() if lock.user else "somebody"
+    where = str(lock.info.get("Who", ""))
     return f"{name} ({where})" if where and where != name else name
 
 
-def runner_of(held: StateLock) -> str:
-    attempt = attempt_of(held)
+def runner_of(lock: StateLock) -> str:
+    attempt = attempt_of(lock)
     return attempt.runner.name if attempt else ""
 
 
-def attempt_of(held: StateLock) -> Attempt | None:
-    if held.claim_id is None:
+def attempt_of(lock: StateLock) -> Attempt | None:
+    if lock.claim_id is None:
         return None
-    return Attempt.objects.select_related("job", "runner").filter(claim_id=held.claim_id).first()
+    return Attempt.objects.select_related("job", "runner").filter(claim_id=lock.claim_id).first()
 
 
-def operation_of(held: StateLock) -> str:
+def operation_of(lock: StateLock) -> str:
     """`OperationTypeApply` is Terraform's word for it."""
-    return str(held.info.get("Operation", "")).removeprefix("OperationType").lower() or "something"
+    return str(lock.info.get("Operation", "")).removeprefix("OperationType").lower() or "something"
 
 
 def _create(spec: Spec, lock_id: str, info: dict[str, Any], writer: Writer) -> None:

@@ -42,7 +42,7 @@ NO_SECRETS = Secrets()
 
 
 def texts(value: Any) -> Iterator[str]:
-    """The leaves of a value. Of a value that Terraform keeps with its type, the type is none."""
+    """Yield the leaves of a value. Beside a typed value, Terraform's type is not one."""
     return leaves.texts(value, parts=_parts)
 
 

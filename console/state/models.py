@@ -7,7 +7,7 @@ from console.ids import new_id
 
 
 class Origin(models.TextChoices):
-    """How a version came to be."""
+    """The origin of a version."""
 
     ATTEMPT = "attempt", "written by a job"
     PERSON = "person", "written by a person's Terraform"
@@ -71,7 +71,7 @@ class BackendKind(models.TextChoices):
 
 
 class Backend(models.Model):
-    """Where state is kept: an organization's choice for its specs, or one spec's own.
+    """A state backend: the choice of an organization for its Specs, or of one Spec.
 
     The settings are written into a file on the runner and may be seen; the environment holds what opens
     the backend, is sealed, and reaches Terraform by environment only.

@@ -1,4 +1,4 @@
-"""What a state document holds: resources, their attributes and outputs, with everything sensitive masked."""
+"""The content of a state: resources, their attributes and outputs, with everything sensitive masked."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -42,13 +42,13 @@ class Instance:
         return self.address.removeprefix(f"{self.module}.") if self.module else self.address
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes as anybody may see them."""
-        shown: Any = self.raw
+        """Return the attributes with sensitive values masked."""
+        attributes: Any = self.raw
         for path in self.sensitive_paths:
-            shown = masked_at(shown, path)
-        if shown == MASK:
+            attributes = masked_at(attributes, path)
+        if attributes == MASK:
             return {}
-        return {name: self.secrets.hide(_by_name(name, value)) for name, value in shown.items()}
+        return {name: self.secrets.hide(_by_name(name, value)) for name, value in attributes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +93,18 @@ def outputs(content: dict[str, Any], secrets: Secrets = NO_SECRETS) -> list[Outp
     ]
 
 
-def found(content: dict[str, Any], text: str, secrets: Secrets = NO_SECRETS) -> list[Instance]:
+def find_instances(content: dict[str, Any], text: str, secrets: Secrets = NO_SECRETS) -> list[Instance]:
     """The instances whose address or type contains the text."""
-    wanted = text.strip().lower()
+    needle = text.strip().lower()
     return [
-        one
-        for one in instances(content, secrets)
-        if wanted in one.address.lower() or wanted in one.type.lower()
+        instance
+        for instance in instances(content, secrets)
+        if needle in instance.address.lower() or needle in instance.type.lower()
     ]
 
 
 def marked_values(content: dict[str, Any]) -> Iterator[Any]:
-    """What the state itself calls sensitive: a resource may hold a copy of it that nothing marks."""
+    """Yield values that the state marks as sensitive; a resource may hold an unmarked copy of one."""
     for instance in instances(content):
         yield from (_value_at(instance.raw, path) for path in instance.sensitive_paths)
     for output in (content.get("outputs") or {}).values():
@@ -112,9 +112,9 @@ def marked_values(content: dict[str, Any]) -> Iterator[Any]:
             yield output.get("value")
 
 
-def tree(shown: Iterable[Instance]) -> Module:
+def tree(instances: Iterable[Instance]) -> Module:
     root = Module("")
-    for instance in shown:
+    for instance in instances:
         module = root
         for step in MODULE_STEP.findall(instance.module):
             module = module.modules.setdefault(step, Module(step))
@@ -167,7 +167,7 @@ def _instance(resource: dict[str, Any], instance: dict[str, Any], secrets: Secre
         type=str(resource.get("type", "")),
         provider=str(resource.get("provider", "")),
         status=status,
-        depends_on=tuple(str(one) for one in instance.get("dependencies") or []),
+        depends_on=tuple(str(address) for address in instance.get("dependencies") or []),
         raw=instance.get("attributes") or instance.get("attributes_flat") or {},
         sensitive_paths=tuple(_path(path) for path in instance.get("sensitive_attributes") or []),
         secrets=secrets,

@@ -1,4 +1,4 @@
-"""Which versions are kept: the last ones, and everything that a plan or a deploy refers to."""
+"""Retention of versions: the last ones, and everything that a plan or a deploy refers to, are kept."""
 
 from django.conf import settings
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Which values must not be shown of a state: what it marks itself, and the Spec's own sensitive variables."""
+"""The secrets of a state: values that it marks itself, and the Spec's own sensitive variables."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,17 +11,17 @@ from specs.variables import secret_values, sets_of
 
 
 def secrets_of(*states: tuple[StateVersion, dict[str, Any]]) -> Secrets:
-    """For pages that show these versions of one spec, each with its content."""
+    """Collect the secrets of these versions of one Spec, each with its content."""
     return Secrets.of(
         marked=[value for _, content in states for value in marked_values(content)],
-        given=[value for version, _ in states for value in _given(version)],
+        given=[value for version, _ in states for value in _spec_secrets(version)],
     )
 
 
-def _given(version: StateVersion) -> Iterator[Any]:
+def _spec_secrets(version: StateVersion) -> Iterator[Any]:
     """Terraform may not know that a variable is sensitive: its values now, and as the writing job had."""
     spec = version.spec
-    bundles = [current_revision(spec).document, *(one.variables for one in sets_of(spec))]
+    bundles = [current_revision(spec).document, *(variable_set.variables for variable_set in sets_of(spec))]
     if version.job is not None:
         bundles.append(version.job.config_snapshot)
     for bundle in bundles:

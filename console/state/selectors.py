@@ -12,12 +12,12 @@ from specs.models import Spec
 
 def newest_version(spec: Spec) -> StateVersion | None:
     """The newest version without its body."""
-    return _listed().filter(spec=spec).order_by("-serial").first()
+    return _versions().filter(spec=spec).order_by("-serial").first()
 
 
 def versions_of(spec: Spec, *, before: int | None = None, limit: int = 50) -> list[StateVersion]:
     """The spec's versions, newest first, from below the serial `before`."""
-    versions = _listed().filter(spec=spec)
+    versions = _versions().filter(spec=spec)
     if before is not None:
         versions = versions.filter(serial__lt=before)
     return list(versions.order_by("-serial")[:limit])
@@ -51,10 +51,10 @@ def specs_with_state(
         .order_by("name", "pk")[:limit]
     )
     shared = Backend.objects.filter(organization=organization, spec=None).first()
-    versions = _listed().in_bulk([spec.newest_state for spec in specs if spec.newest_state])
+    versions = _versions().in_bulk([spec.newest_state for spec in specs if spec.newest_state])
     for spec in specs:
         spec.newest = versions.get(spec.newest_state)
-        spec.kept_in = _kept_in(spec, shared)
+        spec.kept_in = _backend_label(spec, shared)
     return specs
 
 
@@ -65,12 +65,12 @@ def _beyond(after: tuple[str, str] | None) -> Q:
     return Q(name__gt=name) | Q(name=name, pk__gt=pk)
 
 
-def _kept_in(spec: Any, shared: Backend | None) -> str:
-    """The same rule as `backends.backend_of`, without a query for each spec."""
+def _backend_label(spec: Any, shared: Backend | None) -> str:
+    """Name the backend by the rule of `backends.backend_of`, without a query for each Spec."""
     own = getattr(spec, "state_backend", None)
     backend = own or (shared if spec.newest is None else None)
     return BackendKind(backend.kind if backend else BackendKind.CONSOLE).label
 
 
-def _listed() -> QuerySet[StateVersion]:
+def _versions() -> QuerySet[StateVersion]:
     return StateVersion.objects.select_related("spec__organization", "job", "author").defer("sealed_body")

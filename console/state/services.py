@@ -8,7 +8,7 @@ from console.errors import ConfirmationMismatch, Conflict, StateLineageDiffers, 
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.state.document import StateDocument, compressed, decompressed, empty
-from console.state.locks import held_for_a_moment, locked_by
+from console.state.locks import hold_lock, lock_refusal
 from console.state.models import Origin, StateLock, StateVersion
 from console.state.retention import remove_old_versions
 from console.state.selectors import newest_version, version_with_body
@@ -38,7 +38,7 @@ def write_state(*, spec: Spec, body: bytes, lock_id: str, writer: Writer) -> Sta
     """Store a new version: under the lock, of the same lineage, with a higher serial. Or nothing at all."""
     document = StateDocument.read(body)
     # Compressed and sealed before anything is held: nobody waits for that.
-    version = _sealed(spec, document, writer)
+    version = _seal_version(spec, document, writer)
     with transaction.atomic():
         writer.require_claim()
         _require_lock(spec, lock_id, writer)
@@ -63,8 +63,8 @@ def delete_state(*, spec: Spec, lock_id: str, writer: Writer) -> None:
 def import_state(*, spec: Spec, body: bytes, imported_by: User) -> StateVersion:
     """Take over a state file that was made elsewhere, with its lineage and its serial."""
     document = StateDocument.read(body)
-    version = _sealed(spec, document, Writer(user=imported_by), origin=Origin.UPLOAD)
-    with transaction.atomic(), held_for_a_moment(spec=spec, user=imported_by, operation="upload"):
+    version = _seal_version(spec, document, Writer(user=imported_by), origin=Origin.UPLOAD)
+    with transaction.atomic(), hold_lock(spec=spec, user=imported_by, operation="upload"):
         _keep(version, newest_version(spec))
         _audit(version, imported_by, "state.uploaded")
     return version
@@ -77,14 +77,14 @@ def roll_back(*, spec: Spec, serial: int, confirmation: str, requested_by: User)
     """
     if confirmation != spec.name:
         raise ConfirmationMismatch(
-            f"The name that was typed is not {spec.name!r}. Nothing was done; type it exactly."
+            f"The name does not match: type {spec.name!r} to confirm. Nothing was changed."
         )
-    with transaction.atomic(), held_for_a_moment(spec=spec, user=requested_by, operation="roll back"):
-        newest, wanted = newest_version(spec), version_with_body(spec, serial)
-        if newest is None or newest.serial == wanted.serial:
+    with transaction.atomic(), hold_lock(spec=spec, user=requested_by, operation="roll back"):
+        newest, older = newest_version(spec), version_with_body(spec, serial)
+        if newest is None or newest.serial == older.serial:
             raise Conflict(f"Serial {serial} is the newest version: there is nothing to roll back.")
-        document = StateDocument.read(read_version(version=wanted)).with_serial(newest.serial + 1)
-        version = _sealed(spec, document, Writer(user=requested_by), origin=Origin.ROLL_BACK)
+        document = StateDocument.read(read_version(version=older)).with_serial(newest.serial + 1)
+        version = _seal_version(spec, document, Writer(user=requested_by), origin=Origin.ROLL_BACK)
         version.restored_serial = serial
         _keep(version, newest)
         _audit(version, requested_by, "state.rolled_back", restored_serial=serial)
@@ -92,11 +92,11 @@ def roll_back(*, spec: Spec, serial: int, confirmation: str, requested_by: User)
 
 
 def note_download(*, version: StateVersion, downloaded_by: User) -> None:
-    """A whole state holds secrets in clear, so whoever takes one is on record."""
+    """Record who downloaded a whole state, which holds secrets in clear."""
     _audit(version, downloaded_by, "state.downloaded")
 
 
-def _sealed(
+def _seal_version(
     spec: Spec, document: StateDocument, writer: Writer, *, origin: Origin | None = None
 ) -> StateVersion:
     version = StateVersion(
@@ -132,11 +132,11 @@ def _keep(version: StateVersion, newest: StateVersion | None) -> None:
 
 def _require_lock(spec: Spec, lock_id: str, writer: Writer) -> None:
     """Holds the lock's row until the version is stored: writers queue up here, and unlocking waits."""
-    held = StateLock.objects.select_for_update(of=("self",)).filter(spec=spec).first()
-    if held is None:
+    lock = StateLock.objects.select_for_update(of=("self",)).filter(spec=spec).first()
+    if lock is None:
         raise StateNotLocked
-    if held.lock_id != lock_id or not writer.holds(held):
-        raise locked_by(held)
+    if lock.lock_id != lock_id or not writer.holds(lock):
+        raise lock_refusal(lock)
 
 
 def _require_successor(newest: StateVersion, version: StateVersion) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from console.accounts.authentication import find_token, limited_user
+from console.accounts.authentication import find_token, sign_in_with_token
 from console.accounts.models import User
 from console.errors import StateTokenElsewhere, StateTokenExpired, StateTokenUnknown
 from console.jobs.models import Attempt, JobClaim
@@ -36,10 +36,12 @@ def writer_of(token: str, spec_id: UUID) -> Writer:
 
 def person_of(token: str) -> User:
     """The person whose API token this is; what they may do is `access`'s business."""
-    found = find_token(token)
-    if found is None:
-        raise StateTokenUnknown("This API token is unknown, expired or revoked. Make a new one in Settings.")
-    return limited_user(found)
+    api_token = find_token(token)
+    if api_token is None:
+        raise StateTokenUnknown(
+            "This API token is unknown, expired or revoked. Create a new one in Settings."
+        )
+    return sign_in_with_token(api_token)
 
 
 def _why_not(claim_id: UUID, spec_id: UUID) -> StateTokenExpired | StateTokenElsewhere:

@@ -15,7 +15,6 @@ import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from console.accounts.models import Role
 from console.errors import (
     Forbidden,
     InvalidMessage,
@@ -60,7 +59,7 @@ async def lock(request: HttpRequest, spec_id: UUID) -> HttpResponse:
 
 
 def _document(request: HttpRequest, spec_id: UUID) -> HttpResponse:
-    writer, spec = _authorized(request, spec_id)
+    writer, spec = _authorize(request, spec_id)
     match request.method:
         case "GET":
             return _newest(request, spec)
@@ -70,18 +69,18 @@ def _document(request: HttpRequest, spec_id: UUID) -> HttpResponse:
             return _carry_out(_delete, request, spec, writer)
         case "LOCK":
             return _carry_out(_take_lock, request, spec, writer)
-    return _carry_out(_give_back, request, spec, writer)
+    return _carry_out(_unlock, request, spec, writer)
 
 
 def _lock(request: HttpRequest, spec_id: UUID) -> HttpResponse:
-    writer, spec = _authorized(request, spec_id)
+    writer, spec = _authorize(request, spec_id)
     match request.method:
         case "GET":
-            held = locks.held_lock(spec)
-            return JsonResponse(locks.lock_document(held)) if held else HttpResponse(status=204)
+            lock = locks.held_lock(spec)
+            return JsonResponse(locks.lock_document(lock)) if lock else HttpResponse(status=204)
         case "POST" | "LOCK":
             return _carry_out(_take_lock, request, spec, writer)
-    return _carry_out(_give_back, request, spec, writer)
+    return _carry_out(_unlock, request, spec, writer)
 
 
 def _newest(request: HttpRequest, spec: Spec) -> HttpResponse:
@@ -98,9 +97,9 @@ def _newest(request: HttpRequest, spec: Spec) -> HttpResponse:
     return answer
 
 
-def _carry_out(deed: Any, request: HttpRequest, spec: Spec, writer: Writer) -> HttpResponse:
+def _carry_out(operation: Any, request: HttpRequest, spec: Spec, writer: Writer) -> HttpResponse:
     try:
-        deed(request, spec, writer)
+        operation(request, spec, writer)
     except StateLocked as error:
         # Terraform expects the holder's lock document as the body, and prints its id.
         return JsonResponse(error.extra.get("holder", {}), status=error.status)
@@ -120,12 +119,12 @@ def _take_lock(request: HttpRequest, spec: Spec, writer: Writer) -> None:
     locks.lock_state(spec=spec, info=_lock_document(request), writer=writer)
 
 
-def _give_back(request: HttpRequest, spec: Spec, writer: Writer) -> None:
+def _unlock(request: HttpRequest, spec: Spec, writer: Writer) -> None:
     """`terraform force-unlock` sends no document at all: it takes the lock away, whoever holds it."""
     info = _lock_document(request)
     lock_id = str(info.get("ID", "")) or None
-    held = locks.held_lock(spec)
-    if lock_id is not None and (held is None or writer.holds(held)):
+    lock = locks.held_lock(spec)
+    if lock_id is not None and (lock is None or writer.holds(lock)):
         locks.unlock_state(spec=spec, lock_id=lock_id, writer=writer)
         return
     if writer.user is None:
@@ -134,11 +133,11 @@ def _give_back(request: HttpRequest, spec: Spec, writer: Writer) -> None:
     locks.force_unlock(spec=spec, unlocked_by=writer.user, lock_id=lock_id)
 
 
-def _authorized(request: HttpRequest, spec_id: UUID) -> tuple[Writer, Spec]:
+def _authorize(request: HttpRequest, spec_id: UUID) -> tuple[Writer, Spec]:
     user, password = _basic(request)
     if password.startswith(PERSON_PREFIX):
         person = person_of(password)
-        return Writer(user=person), access.state_by_id(person, spec_id, Role.OPERATOR)
+        return Writer(user=person), access.state_to_use_by_id(person, spec_id)
     if user != ATTEMPT_USER:
         raise StateTokenUnknown
     writer = writer_of(password, spec_id)

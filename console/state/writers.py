@@ -1,4 +1,4 @@
-"""Who reads, writes and locks state: an attempt of a job, or a person. Never nobody."""
+"""Writers of state: an attempt of a job, or a person."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ class Writer:
     user: User | None = None
 
     def holds(self, lock: "StateLock") -> bool:
-        """Whether the lock is this writer's own."""
+        """Tell whether the lock is this writer's own."""
         if self.claim_id is not None:
             return lock.claim_id == self.claim_id
         return self.user is not None and lock.user_id == self.user.pk
 
     def require_claim(self) -> None:
-        """For attempts, inside the transaction that writes: a claim that is gone writes nothing."""
+        """Refuse an attempt whose claim is gone, inside the transaction that writes."""
         if self.claim_id is not None and fetch_one(HOLD_CLAIM, {"claim": self.claim_id}) is None:
             raise StateTokenExpired

@@ -265,7 +265,7 @@ def test_a_spec_is_deleted_once_nothing_is_left_of_it(page: Page, product: Produ
     page.get_by_role("button", name="Delete…").click()
     page.get_by_label("Type Short lived to confirm").fill("short lived")
     page.get_by_role("button", name="Delete Spec").click()
-    expect(page.get_by_role("alert").filter(has_text="Nothing was done")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Nothing was changed")).to_be_visible()
     page.get_by_label("Type Short lived to confirm").fill("Short lived")
     page.get_by_role("button", name="Delete Spec").click()
     expect(page.get_by_text("cannot be planned or applied")).to_be_visible()

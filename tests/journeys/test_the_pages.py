@@ -153,7 +153,7 @@ def test_forms_work_without_any_script(browser: Browser, product: Product, sessi
     page.get_by_role("button", name="Destroy…").click()
     page.get_by_label("Type demo to confirm").fill("something else")
     page.get_by_role("button", name="Destroy").click()
-    expect(page.get_by_text("Nothing was done; type it exactly.")).to_be_visible()
+    expect(page.get_by_text("type 'demo' to confirm. Nothing was changed.")).to_be_visible()
     context.close()
 
 

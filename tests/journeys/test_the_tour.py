@@ -91,7 +91,7 @@ def is_refused_a_destroy_with_the_wrong_name(page: Page) -> None:
     page.get_by_role("button", name="Destroy…").click()
     page.get_by_label("Type demo to confirm").fill("Demo")
     page.get_by_role("button", name=re.compile("^Destroy [0-9]+ resources$")).click()
-    expect(page.get_by_role("alert").filter(has_text="Nothing was done")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Nothing was changed")).to_be_visible()
 
 
 def destroys_with_the_right_name_and_watches_it_go(page: Page) -> None:

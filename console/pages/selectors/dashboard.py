@@ -10,7 +10,6 @@ from django.db.models import (
     ExpressionWrapper,
     F,
     OuterRef,
-    Prefetch,
     Q,
     QuerySet,
     Subquery,
@@ -19,14 +18,16 @@ from django.db.models import (
 from django.db.models.fields import DurationField
 from django.utils import timezone
 
-from console.accounts.models import Membership, Organization, Role, User
+from console.accounts.models import Membership, Organization, User
+from console.accounts.rights import Right
 from console.ids import first_id_at
 from console.jobs.lifecycle import FAILED, QUEUED
 from console.jobs.models import Job, JobClaim
 from console.pages.selectors.charts import Chart, Column, bar_chart
 from console.pages.selectors.figures import LOOKED_AT, Ending, HalfHour, figures_of_the_day
 from console.pages.selectors.progress import resources_done
-from console.plans.models import Approval, Plan
+from console.plans.approvals import ApprovalStanding, approval_standings
+from console.plans.models import Plan
 from console.runners.models import Runner
 from console.runners.selectors import runners_of
 from console.state.models import StateVersion
@@ -53,7 +54,7 @@ class Running:
 class ForMe:
     """One thing that waits for this person: what to do, to which Spec, and where."""
 
-    deed: str
+    action: str
     words: str
     spec: Spec
     since: datetime
@@ -151,38 +152,32 @@ def drifted_lately(organization: Organization, *, now: datetime) -> list[Plan]:
 
 
 def waiting_for(organization: Organization, person: User, *, now: datetime) -> list[ForMe]:
-    """Approvals this person may give, plans they asked for and have not applied, what expires soon."""
+    """Approvals this person can give, plans they requested and have not applied, what expires soon."""
     membership = Membership.objects.filter(user=person, organization=organization).first()
-    if membership is None or not membership.may_act_as(Role.OPERATOR):
+    if membership is None or not (membership.may(Right.APPLY) or membership.may(Right.APPROVE)):
         return []
-    found = [one for plan in _fitting_plans(organization, now=now) if (one := _asked_of(person, plan))]
-    return [*found, *_expiring(organization, now=now)][: 2 * SHOWN]
+    plans = _fitting_plans(organization, now=now)
+    standings = approval_standings(plans, organization_id=organization.pk)
+    tasks = [_task_for(membership, plan, standings[plan.pk]) for plan in plans]
+    expiring = _expiring(organization, now=now) if membership.may(Right.APPLY) else []
+    return [*(task for task in tasks if task is not None), *expiring][: 2 * SHOWN]
 
 
-def _asked_of(person: User, plan: Plan) -> ForMe | None:
-    """What one plan wants of this person, if anything."""
-    spec, count = plan.spec, plan.change_count
-    asked_by_them = plan.job.requested_by_id == person.pk
-    approved_by = {approval.approved_by_id for approval in plan.approvals.all()}
-    missing = max(0, _approvals_needed(spec) - len(approved_by))
+def _task_for(membership: Membership, plan: Plan, approvals: ApprovalStanding) -> ForMe | None:
+    """What one plan needs from this person, if anything."""
+    count, spec = plan.change_count, plan.spec
     changes = f"{count} change{'' if count == 1 else 's'}"
-    if missing and not asked_by_them and person.pk not in approved_by:
-        return ForMe(
-            "Review and approve",
-            f"{changes}, asked by {plan.job.requested_by}",
-            spec,
-            plan.created_at,
-            plan.number,
-        )
-    if not missing and asked_by_them:
-        return ForMe("Review and apply", changes, spec, plan.created_at, plan.number)
+    is_theirs = plan.job.requested_by_id == membership.user_id
+    if not approvals.missing:
+        may_apply = is_theirs and membership.may(Right.APPLY)
+        return ForMe("Review and apply", changes, spec, plan.created_at, plan.number) if may_apply else None
+    if is_theirs:
+        given = f"{len(approvals.given)} of {approvals.needed} approvals"
+        return ForMe("Waiting for approval", f"{changes}, {given}", spec, plan.created_at, plan.number)
+    if membership.user_id in {approver.pk for approver in approvals.may_approve}:
+        requested = f"{changes}, requested by {plan.job.requested_by or 'Slipway'}"
+        return ForMe("Review and approve", requested, spec, plan.created_at, plan.number)
     return None
-
-
-def _approvals_needed(spec: Spec) -> int:
-    """As `plans.approvals` counts them; where the guard stops a plan it wants one, and the number is one."""
-    by_gates = max((gate.get("count", 1) for gate in spec.gates if gate["kind"] == "approval"), default=0)
-    return max(by_gates, spec.required_approvals) if spec.protected else by_gates
 
 
 def _expiring(organization: Organization, *, now: datetime) -> list[ForMe]:
@@ -190,8 +185,10 @@ def _expiring(organization: Organization, *, now: datetime) -> list[ForMe]:
     specs = Spec.objects.filter(
         organization=organization, archived_at=None, expires_at__lt=now + SOON, deployed_at__isnull=False
     ).filter(Q(destroyed_at=None) | Q(destroyed_at__lt=F("deployed_at")))
-    found = specs.select_related("organization").order_by("expires_at")[:SHOWN]
-    return [ForMe("Destroy or prolong", "expires", one, one.expires_at) for one in found if one.expires_at]
+    expiring = specs.select_related("organization").order_by("expires_at")[:SHOWN]
+    return [
+        ForMe("Destroy or extend", "expires", spec, spec.expires_at) for spec in expiring if spec.expires_at
+    ]
 
 
 def _fitting_plans(organization: Organization, *, now: datetime) -> list[Plan]:
@@ -212,10 +209,7 @@ def _fitting_plans(organization: Organization, *, now: datetime) -> list[Plan]:
         .filter(Q(spec__plan_max_age_hours=0) | Q(ends__gt=now))
         .filter(Q(newest_serial=None, state_serial=0) | Q(newest_serial=F("state_serial")))
     )
-    approvals = Prefetch("approvals", queryset=Approval.objects.only("plan_id", "approved_by_id"))
-    return list(
-        plans.select_related("spec__organization", "job__requested_by").prefetch_related(approvals)[:50]
-    )
+    return list(plans.select_related("spec__organization", "job__requested_by")[:50])
 
 
 def _newest_plans(organization: Organization, *, now: datetime) -> QuerySet[Plan]:

@@ -8,7 +8,7 @@ from console.jobs.services import request_destroy as queue_destroy
 from console.jobs.services import request_plan as queue_plan
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.plans.inventory import inventory_of
-from specs.access import spec_to_operate
+from specs.access import spec_to_apply, spec_to_plan
 
 #: More addresses than this are counted in the dialog, not listed.
 MAX_LISTED = 200
@@ -22,7 +22,7 @@ def destroy(request: PageRequest, org: str, spec_slug: str) -> HttpResponseBase:
 
 @signed_in
 def ask_destroy(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
-    spec = spec_to_operate(request.user, org, spec_slug)
+    spec = spec_to_apply(request.user, org, spec_slug)
     inventory = inventory_of(spec)
     template = "specs/_destroy.html" if is_fragment(request) else "specs/destroy.html"
     context = {
@@ -39,7 +39,7 @@ def ask_destroy(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
 @action
 def request_destroy(request: PageRequest, org: str, spec_slug: str) -> str:
     job = queue_destroy(
-        spec=spec_to_operate(request.user, org, spec_slug),
+        spec=spec_to_apply(request.user, org, spec_slug),
         confirmation=request.POST.get("confirmation", ""),
         requested_by=request.user,
     )
@@ -49,6 +49,6 @@ def request_destroy(request: PageRequest, org: str, spec_slug: str) -> str:
 @action
 def plan_destroy(request: PageRequest, org: str, spec_slug: str) -> str:
     """A destroy that is reviewed before it happens."""
-    spec = spec_to_operate(request.user, org, spec_slug)
+    spec = spec_to_plan(request.user, org, spec_slug)
     job = queue_plan(spec=spec, requested_by=request.user, destroy=True)
     return resolve_url("job", org, job.number)

@@ -6,7 +6,6 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import organization_to_operate
 from console.accounts.models import Organization
 from console.errors import SlipwayError
 from console.identities.selectors import identities_for_new
@@ -15,6 +14,7 @@ from console.pages.forms import specs as forms
 from console.pages.frame import PageRequest, action, signed_in
 from console.pages.specs.frame import ENVIRONMENTS, SOURCES, find_pool, list_pools
 from specs import services
+from specs.access import organization_to_manage_specs
 from specs.catalogue import blueprint_of, catalogue_of
 from specs.declared import declared_by
 from specs.document import new_document
@@ -28,7 +28,7 @@ FIRST_FILE = 'variable "name" {\n  type    = string\n  default = "harbour"\n}\n'
 @signed_in
 def new(request: PageRequest, org: str) -> HttpResponse:
     """First the choice of a source, then one form for everything that it needs."""
-    organization = organization_to_operate(request.user, org)
+    organization = organization_to_manage_specs(request.user, org)
     kind = request.GET.get("source", "")
     if kind not in SOURCES:
         return render(request, "specs/new.html", {"catalogue": catalogue_of(organization)})
@@ -46,7 +46,7 @@ def new(request: PageRequest, org: str) -> HttpResponse:
 @signed_in
 def variable_fields(request: PageRequest, org: str) -> HttpResponse:
     """The fields of what the source in the form declares, as it is typed; or what is wrong with it."""
-    organization = organization_to_operate(request.user, org)
+    organization = organization_to_manage_specs(request.user, org)
     typed = forms.typed_in(request.POST)
     try:
         stored, files = services.source_and_files_of(
@@ -72,7 +72,7 @@ def create_spec(request: PageRequest, org: str) -> str:
 
 def _create_from_form(request: PageRequest, org: str) -> Spec:
     """Make the Spec that a form describes."""
-    organization = organization_to_operate(request.user, org)
+    organization = organization_to_manage_specs(request.user, org)
     source = forms.source_in(request.POST, request.FILES)
     stored, files = services.source_and_files_of(organization, source)
     declared = declared_by(new_document(stored, files=files, bundle=empty()))

@@ -15,10 +15,10 @@ from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.plans import access, services
 from console.plans.approvals import approval_standing
 from console.plans.costs import cost_of
-from console.plans.guard import guard_reasons, lost_by
+from console.plans.destroy_guard import guard_reasons
+from console.plans.documents import raw_plan
 from console.plans.models import Plan
-from console.plans.raw import raw_plan
-from console.plans.review import drift_of, review_of, wanted_from
+from console.plans.review import drift_of, filters_from, review_of
 from console.plans.selectors import plans_of
 from console.plans.staleness import remember_staleness
 from runner.protocol import JobType
@@ -49,7 +49,7 @@ MAX_LISTED = 200
 def plan(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponse:
     """The whole page; or, as the reader gets there, more of its resources; or only what changes by itself."""
     plan = access.plan_to_view(request.user, org, spec_slug, number)
-    filters = wanted_from(request.GET.dict())
+    filters = filters_from(request.GET.dict())
     if is_fragment(request) and filters.start:
         context = {"review": review_of(plan, filters), "plan": plan, "spec": plan.spec}
         return render(request, "plans/_changes.html", context)
@@ -101,7 +101,7 @@ def apply(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpRe
 @signed_in
 def ask_apply(request: PageRequest, org: str, spec_slug: str, number: int) -> HttpResponse:
     plan = access.plan_to_apply(request.user, org, spec_slug, number)
-    lost = lost_by(plan)
+    lost = plan.losses
     context = {
         "plan": plan,
         "spec": plan.spec,
@@ -123,13 +123,13 @@ def request_apply(request: PageRequest, org: str, spec_slug: str, number: int) -
 
 @action
 def approve(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
-    plan = access.plan_to_apply(request.user, org, spec_slug, number)
+    plan = access.plan_to_approve(request.user, org, spec_slug, number)
     services.approve_plan(plan=plan, approved_by=request.user)
     return resolve_url("plan", org, spec_slug, number)
 
 
 @action
 def withdraw(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
-    plan = access.plan_to_apply(request.user, org, spec_slug, number)
+    plan = access.plan_to_approve(request.user, org, spec_slug, number)
     services.withdraw_approval(plan=plan, withdrawn_by=request.user)
     return resolve_url("plan", org, spec_slug, number)

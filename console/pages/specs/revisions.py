@@ -43,7 +43,7 @@ def comparison(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
 
 @action
 def restore(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
-    spec = access.spec_to_operate(request.user, org, spec_slug)
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     services.restore_revision(spec=spec, number=number, author=request.user)
     return resolve_url("spec-revisions", org, spec_slug)
 
@@ -51,6 +51,6 @@ def restore(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
 @action
 def look_at(request: PageRequest, org: str, spec_slug: str, number: int) -> str:
     """A look at what some revision would do."""
-    spec = access.spec_to_operate(request.user, org, spec_slug)
+    spec = access.spec_to_plan(request.user, org, spec_slug)
     job = request_plan(spec=spec, requested_by=request.user, revision=number)
     return resolve_url("job", org, job.number)

@@ -39,7 +39,7 @@ def show_settings(request: PageRequest, org: str, spec_slug: str) -> HttpRespons
 
 @action
 def save_settings(request: PageRequest, org: str, spec_slug: str) -> str:
-    access.spec_to_operate(request.user, org, spec_slug)  # before anything is read: a stranger learns nothing
+    access.spec_to_manage(request.user, org, spec_slug)  # before anything is read: a stranger learns nothing
     settings = forms.settings_in(request.POST)
     spec = access.spec_to_change(request.user, org, spec_slug, settings)
     pool = find_pool(spec.organization, request.POST.get("pool", ""))

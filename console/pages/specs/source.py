@@ -45,7 +45,7 @@ def show_source(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
 
 @action
 def save_source(request: PageRequest, org: str, spec_slug: str) -> str:
-    spec = access.spec_to_operate(request.user, org, spec_slug)
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     services.change_source(
         spec=spec,
         source=forms.source_in(request.POST, request.FILES),

@@ -9,11 +9,11 @@ from console.jobs.services import request_plan as queue_plan
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.pages.specs.frame import tab_context
 from console.plans.approvals import approval_standing
-from console.plans.expiry import what_became_of
+from console.plans.expiry import describe_expiry_outcome
 from console.plans.selectors import latest_drift_of, latest_plan_of
 from console.plans.staleness import staleness_of
 from console.state.selectors import newest_version
-from specs.access import spec_to_operate, spec_to_view
+from specs.access import spec_to_plan, spec_to_read_secrets, spec_to_view
 from specs.outputs import reveal_output
 from specs.selectors import current_revision, outputs_of
 
@@ -31,7 +31,7 @@ def spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
         "jobs": latest_jobs_of(spec),
         "outputs": outputs_of(spec),
         "revision": current_revision(spec),
-        "expiry": what_became_of(spec),
+        "expiry": describe_expiry_outcome(spec),
         "drift": latest_drift_of(spec),
     }
     return render(request, "specs/spec.html", context)
@@ -39,7 +39,7 @@ def spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
 
 @action
 def request_plan(request: PageRequest, org: str, spec_slug: str) -> str:
-    job = queue_plan(spec=spec_to_operate(request.user, org, spec_slug), requested_by=request.user)
+    job = queue_plan(spec=spec_to_plan(request.user, org, spec_slug), requested_by=request.user)
     return resolve_url("job", org, job.number)
 
 
@@ -59,7 +59,7 @@ def reveal(request: PageRequest, org: str, spec_slug: str, name: str) -> HttpRes
     """The value of a sensitive output, in the place where it was hidden. On record."""
     if request.method != "POST":
         raise BadInput("A sensitive output is revealed by its button.")
-    spec = spec_to_operate(request.user, org, spec_slug)
+    spec = spec_to_read_secrets(request.user, org, spec_slug)
     try:
         value = reveal_output(spec=spec, name=name, revealed_to=request.user)
     except SlipwayError as error:

@@ -7,19 +7,19 @@ from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 
 from console.accounts.access import membership_of
-from console.accounts.models import Role
+from console.accounts.rights import Right
 from console.errors import BadInput, NotFound
 from console.inputs import whole_number
 from console.pages.forms.backend import backend_form, chosen_backend
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.state import access, services
+from console.state.abandoned import abandoned_locks
 from console.state.backends import backend_of, choose_backend
 from console.state.differences import changes, output_changes
 from console.state.document import decoded
 from console.state.locks import force_unlock, held_lock
-from console.state.lost import abandoned_locks
 from console.state.models import Backend, BackendKind, StateLock, StateVersion
-from console.state.resources import found, outputs, tree
+from console.state.resources import find_instances, outputs, tree
 from console.state.secrets import secrets_of
 from console.state.selectors import newest_version, version_with_body, versions_of
 from specs.models import Spec
@@ -67,7 +67,7 @@ def version(request: PageRequest, org: str, spec_slug: str, serial: int) -> Http
     content = decoded(services.read_version(version=version))
     search = request.GET.get("q", "")
     secrets = secrets_of((version, content))
-    instances = found(content, search)
+    instances = find_instances(content, search)
     context = {
         **_frame(request, spec),
         "version": version,
@@ -92,7 +92,12 @@ def resource(request: PageRequest, org: str, spec_slug: str, serial: int) -> Htt
     address = request.GET.get("address", "")
     secrets = secrets_of((version, content))
     instance = next(
-        (candidate for candidate in found(content, address, secrets) if candidate.address == address), None
+        (
+            candidate
+            for candidate in find_instances(content, address, secrets)
+            if candidate.address == address
+        ),
+        None,
     )
     if instance is None:
         raise NotFound(f"Serial {serial} has no {address}.")
@@ -123,7 +128,7 @@ def compare(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
 
 @signed_in
 def download(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
-    spec = access.state_to_read_whole(request.user, org, spec_slug)
+    spec = access.state_to_read_secrets(request.user, org, spec_slug)
     version = version_with_body(spec, serial)
     services.note_download(version=version, downloaded_by=request.user)
     answer = HttpResponse(services.read_version(version=version), content_type="application/json")
@@ -138,7 +143,7 @@ def roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> An
 
 @signed_in
 def _ask_roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> HttpResponse:
-    spec = access.state_to_administer(request.user, org, spec_slug)
+    spec = access.state_to_manage(request.user, org, spec_slug)
     version, newest = version_with_body(spec, serial), newest_version(spec)
     context = {
         **_frame(request, spec),
@@ -152,7 +157,7 @@ def _ask_roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) 
 @action
 def _roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> str:
     version = services.roll_back(
-        spec=access.state_to_administer(request.user, org, spec_slug),
+        spec=access.state_to_manage(request.user, org, spec_slug),
         serial=serial,
         confirmation=request.POST.get("confirmation", ""),
         requested_by=request.user,
@@ -179,7 +184,7 @@ def _unlock(request: PageRequest, org: str, spec_slug: str) -> str:
 
 @action
 def upload(request: PageRequest, org: str, spec_slug: str) -> str:
-    spec = access.state_to_upload(request.user, org, spec_slug)
+    spec = access.state_to_write(request.user, org, spec_slug)
     file = request.FILES.get("file")
     if file is None or (file.size or 0) > settings.SLIPWAY_MAX_STATE_BYTES:
         raise BadInput(f"Choose a state file of at most {settings.SLIPWAY_MAX_STATE_BYTES // 2**20} MiB.")
@@ -194,7 +199,7 @@ def backend(request: PageRequest, org: str, spec_slug: str) -> Any:
 
 @signed_in
 def _ask_for_spec(request: PageRequest, org: str, spec_slug: str) -> HttpResponse:
-    spec = access.state_to_administer(request.user, org, spec_slug)
+    spec = access.state_to_manage(request.user, org, spec_slug)
     backend = Backend.objects.filter(spec=spec).first()
     context = {**_frame(request, spec), **backend_form(backend, has_state=newest_version(spec) is not None)}
     return render(request, "state/backend.html", context)
@@ -202,7 +207,7 @@ def _ask_for_spec(request: PageRequest, org: str, spec_slug: str) -> HttpRespons
 
 @action
 def _choose_for_spec(request: PageRequest, org: str, spec_slug: str) -> str:
-    spec = access.state_to_administer(request.user, org, spec_slug)
+    spec = access.state_to_manage(request.user, org, spec_slug)
     choose_backend(
         organization=spec.organization, spec=spec, chosen_by=request.user, **chosen_backend(request.POST)
     )
@@ -226,8 +231,8 @@ def _frame(request: PageRequest, spec: Spec) -> dict[str, Any]:
         "abandoned": lock is not None and _is_abandoned(lock),
         "backend": backend,
         "backend_name": BackendKind(backend.kind).label if backend else "",
-        "may_operate": membership.may_act_as(Role.OPERATOR),
-        "may_administer": membership.may_act_as(Role.ADMIN),
+        "may_operate": membership.may(Right.READ_SECRETS) and membership.may(Right.WRITE_STATE),
+        "may_administer": membership.may(Right.MANAGE_STATE),
         "may_unlock": lock is not None and access.may_unlock(request.user, spec),
     }
 

@@ -35,7 +35,7 @@ def variable(request: PageRequest, org: str, spec_slug: str, name: str = "") -> 
 
 @signed_in
 def ask_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> HttpResponse:
-    spec = access.spec_to_operate(request.user, org, spec_slug)
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     category = _category(request.GET.get("category", "environment" if not name else "variables"))
     variable = _variable(spec, category, name)
     context = {
@@ -51,7 +51,7 @@ def ask_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> H
 
 @action
 def set_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> str:
-    spec = access.spec_to_operate(request.user, org, spec_slug)
+    spec = access.spec_to_manage(request.user, org, spec_slug)
     category = _category(request.POST.get("category", "variables"))
     name = name or request.POST.get("name", "").strip()
     field = forms.field_of(_variable(spec, category, name))
@@ -69,7 +69,7 @@ def set_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> s
 @action
 def remove_variable(request: PageRequest, org: str, spec_slug: str, name: str) -> str:
     services.remove_variable(
-        spec=access.spec_to_operate(request.user, org, spec_slug),
+        spec=access.spec_to_manage(request.user, org, spec_slug),
         category=_category(request.POST.get("category", "variables")),
         name=name,
         author=request.user,

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from console.accounts.rights import Right
 from runner.protocol import MASK
 
 register = template.Library()
@@ -153,11 +154,11 @@ def cell(content: SafeString, label: str = "", **attributes: Any) -> SafeString:
 @register.simple_tag(takes_context=True)
 def review_action(context: Context, plan: Any, approvals: Any, staleness: Any) -> str:
     """The words of the link to a plan: what this person can do with it there."""
-    if plan.spent_by or staleness or not context["shell"].may_operate:
+    if plan.spent_by or staleness:
         return "View plan"
-    if not approvals.missing:
-        return "Review and apply"
-    return "Review and approve" if context["request"].user in approvals.may_approve else "View plan"
+    if approvals.missing:
+        return "Review and approve" if context["request"].user in approvals.may_approve else "View plan"
+    return "Review and apply" if context["shell"].may[Right.APPLY] else "View plan"
 
 
 @register.simple_tag

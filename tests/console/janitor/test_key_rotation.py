@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from console import vault
 from console.janitor.resealing import sealed_columns
+from console.plans.documents import plan_document
 from console.plans.models import PlanFile
-from console.plans.raw import plan_document
 from console.plans.staleness import staleness_of
 from console.state.backends import choose_backend, environment_of
 from console.vault import SEALED_FIELDS

@@ -10,6 +10,7 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
+from console.accounts.authentication import sign_in_with_session
 from console.accounts.consumers import OrganizationConsumer
 from console.accounts.models import User
 from console.accounts.services import end_all_sessions
@@ -34,7 +35,7 @@ class Socket:
 
         async def make() -> Any:
             communicator = WebsocketCommunicator(consumer.as_asgi(), path)
-            communicator.scope["user"] = user
+            communicator.scope["user"] = sign_in_with_session(user)
             communicator.scope["url_route"] = {"kwargs": route}
             return communicator
 
@@ -278,7 +279,7 @@ def test_a_strangers_organization_tells_nothing(console: Console, ours: Tenant, 
 def test_who_signed_out_everywhere_is_asked_to_connect_again(
     console: Console, ours: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("console.live.consumers.RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr("console.accounts.consumers.RECHECK_SECONDS", 0.05)
     socket = Socket(console.background, OrganizationConsumer, "/ws", ours.viewer, slug="ours").open()
     end_all_sessions(user=User.objects.get(pk=ours.viewer.pk))
     assert socket.close_code() == CONNECT_AGAIN

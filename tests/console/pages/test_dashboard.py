@@ -9,12 +9,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from console.accounts.models import Membership
 from console.jobs.models import Job
 from console.pages.selectors import figures
 from console.pages.selectors.charts import Column, bar_chart
 from console.pages.selectors.dashboard import running_jobs
+from console.plans.models import Plan
 from specs.models import Spec
-from tests.console.plans.review import protect
+from tests.console.plans.review import mostly_kept, protect, resource, set_guard
 from tests.console_app import Console, line
 from tests.people import Tenant
 from tests.plans_made import a_plan
@@ -98,6 +100,47 @@ def test_a_plan_waits_for_whoever_may_approve_it_and_then_for_whoever_asked(
     assert "Review and apply" in asked.reads("")
 
 
+def test_the_dashboard_counts_approvals_as_the_plan_does(console: Console, ours: Tenant) -> None:
+    plan = a_plan(console, ours, spec=protect(ours.spec))
+    requester, approver, admin = (
+        Browser(ours, person) for person in (ours.operator, ours.second_operator, ours.admin)
+    )
+    approver.post(f"specs/{ours.spec.slug}/plans/{plan.number}/approve")
+    assert "Review and apply" in requester.reads("")
+    assert "Review and approve" not in admin.reads("")
+
+    Membership.objects.filter(user=ours.second_operator).update(role="viewer")
+    page = requester.reads("")
+    assert "Review and apply" not in page
+    assert "Waiting for approval" in page
+    assert "0 of 1 approvals" in page
+    assert "0 of 1 approvals" in requester.reads(f"specs/{ours.spec.slug}/plans/{plan.number}/")
+    assert "Review and approve" in admin.reads("")
+    assert "Review and" not in approver.reads("")
+
+    admin.post(f"specs/{ours.spec.slug}/plans/{plan.number}/approve")
+    assert "Review and apply" in requester.reads("")
+    assert "Review and approve" not in admin.reads("")
+
+
+def test_an_approval_of_another_fingerprint_is_missing_on_the_dashboard_too(
+    console: Console, ours: Tenant
+) -> None:
+    plan = a_plan(console, ours, spec=protect(ours.spec))
+    admin = Browser(ours, ours.admin)
+    admin.post(f"specs/{ours.spec.slug}/plans/{plan.number}/approve")
+    Plan.objects.filter(pk=plan.pk).update(provider_lock_sha256="f" * 64)
+    assert "Waiting for approval" in Browser(ours, ours.operator).reads("")
+    assert "Review and approve" in admin.reads("")
+
+
+def test_a_guarded_plan_waits_for_an_approval_on_the_dashboard_too(console: Console, ours: Tenant) -> None:
+    spec = set_guard(protect(ours.spec, approvals=0), share=0.3)
+    a_plan(console, ours, spec=spec, json=mostly_kept(resource("terraform_data.one", "delete"), kept=1))
+    assert "Waiting for approval" in Browser(ours, ours.operator).reads("")
+    assert "Review and approve" in Browser(ours, ours.admin).reads("")
+
+
 def test_a_plan_that_no_longer_fits_waits_for_nobody(console: Console, ours: Tenant) -> None:
     a_plan(console, ours)
     browser = Browser(ours, ours.operator)
@@ -115,7 +158,7 @@ def test_what_expires_soon_and_what_failed_are_shown(console: Console, ours: Ten
     claim = runner.take_and_start()
     runner.fail(claim, error_message="The cloud said no.", fatal=True)
     shown = Browser(ours, ours.operator).reads("")
-    assert "Destroy or prolong" in shown
+    assert "Destroy or extend" in shown
     assert "The cloud said no." in shown
     assert "0 % of 1" in shown
 

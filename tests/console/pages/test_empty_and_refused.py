@@ -211,12 +211,17 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
         "Save backend",
         "Line 1: expected name = value",
     ),
-    ("ours/specs/network/destroy", {"Type network to confirm": "Network"}, "Destroy", "type it exactly"),
+    (
+        "ours/specs/network/destroy",
+        {"Type network to confirm": "Network"},
+        "Destroy",
+        "to confirm. Nothing was changed.",
+    ),
     (
         "ours/specs/network/state/1/roll-back",
         {"Type network to confirm": "Network"},
         "Roll back to serial 1",
-        "Nothing was done",
+        "Nothing was changed",
     ),
     ("ours/specs/network/settings/", {"Terraform version": "new"}, "Save settings", "Write 1.9.8"),
     (
@@ -264,7 +269,7 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
             "Confirm new password": "a long pass phrase",
         },
         "Change password",
-        "That is not your password. Nothing was changed.",
+        "That is not your current password. Nothing was changed.",
     ),
 ]
 

@@ -81,7 +81,9 @@ def set_guard(spec: Spec, *, share: float | None = None, types: list[str] | None
 def a_destroy_plan(console: Console, tenant: Tenant, spec: Spec, *addresses: str) -> Plan:
     """A plan of the spec's destroy, made through the wire."""
     job = request_plan(spec=spec, requested_by=tenant.operator, destroy=True)
-    return plan_made_by(console, tenant, job, json=document(*(resource(one, "delete") for one in addresses)))
+    return plan_made_by(
+        console, tenant, job, json=document(*(resource(address, "delete") for address in addresses))
+    )
 
 
 def plan_made_by(console: Console, tenant: Tenant, job: Job, **upload: Any) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.accounts.models import Membership, Role
+from console.accounts.models import Membership
 from console.audit.models import AuditEvent
 from tests.console.plans.review import (
     Person,
@@ -24,10 +24,10 @@ from tests.plans_made import a_plan
 def test_a_protected_spec_needs_as_many_other_people_as_it_says(console: Console, ours: Tenant) -> None:
     plan = a_plan(console, ours, spec=protect(ours.spec, approvals=2))
     operator = console.person(ours, "operator")
-    for approver, given in (("second_operator", 0), ("admin", 1)):
+    for approver, given_count in (("second_operator", 0), ("admin", 1)):
         answer = operator.post(f"/api/plans/{plan.pk}/deploy")
         assert (answer.status_code, code_of(answer)) == (409, "gate_closed")
-        assert (answer.json()["approvals_given"], answer.json()["approvals_needed"]) == (given, 2)
+        assert (answer.json()["approvals_given"], answer.json()["approvals_needed"]) == (given_count, 2)
         assert console.person(ours, approver).post(f"/api/plans/{plan.pk}/approvals").status_code == 201
     assert operator.post(f"/api/plans/{plan.pk}/deploy").status_code == 202
 
@@ -36,25 +36,25 @@ def test_the_page_says_who_gave_one_and_who_may_and_has_a_button_for_those(
     console: Console, ours: Tenant
 ) -> None:
     plan = a_plan(console, ours, spec=protect(ours.spec))
-    asker, other = Person(ours.operator), Person(ours.second_operator)
-    page = asker.sees(plan)
+    requester, approver = Person(ours.operator), Person(ours.second_operator)
+    page = requester.sees(plan)
     assert "0 of 1" in page
     assert "You requested this plan, so somebody else has to approve it." in page
     assert f"Can approve: {ours.admin}, {ours.second_operator}." in page
     assert "Approve this plan" not in page
     assert "/apply" not in page
-    assert "Plan 1 has 0 of 1 approvals" in refusal_in(asker.applies(plan))
-    assert "Whoever asked for a plan cannot approve it" in refusal_in(asker.approves(plan))
+    assert "Plan 1 has 0 of 1 approvals" in refusal_in(requester.applies(plan))
+    assert "The requester of a plan cannot approve it" in refusal_in(requester.approves(plan))
     assert "Approve this plan" not in Person(ours.viewer).sees(plan)
 
-    assert "Approve this plan" in other.sees(plan)
-    assert other.approves(plan).status_code == 200
-    page = asker.sees(plan)
+    assert "Approve this plan" in approver.sees(plan)
+    assert approver.approves(plan).status_code == 200
+    page = requester.sees(plan)
     assert "1 of 1" in page
     assert str(ours.second_operator) in page
     assert "Withdraw" not in page
-    assert "Withdraw" in other.sees(plan)
-    assert asker.applies(plan).status_code == 200
+    assert "Withdraw" in approver.sees(plan)
+    assert requester.applies(plan).status_code == 200
 
 
 def test_a_new_plan_starts_at_zero(console: Console, ours: Tenant) -> None:
@@ -81,8 +81,8 @@ def test_approvals_of_a_plan_that_went_stale_are_shown_as_withdrawn(console: Con
     plan = a_plan(console, ours, spec=protect(ours.spec))
     Person(ours.admin).approves(plan)
     revise(ours.spec, variables={"stack": "another"})
-    told = console.person(ours, "operator").get(f"/api/plans/{plan.pk}").json()["approvals"]
-    assert (told["given"], told["void"]) == ([], [ours.admin.username])
+    approvals = console.person(ours, "operator").get(f"/api/plans/{plan.pk}").json()["approvals"]
+    assert (approvals["given"], approvals["void"]) == ([], [ours.admin.username])
     assert "withdrawn: the plan is stale" in Person(ours.operator).sees(plan)
     answer = console.person(ours, "second_operator").post(f"/api/plans/{plan.pk}/approvals")
     assert code_of(answer) == "plan_stale"
@@ -117,7 +117,7 @@ def test_an_approval_taken_back_in_the_queue_stops_the_start(console: Console, o
 def test_the_yes_of_somebody_who_may_no_longer_operate_does_not_count(console: Console, ours: Tenant) -> None:
     plan = a_plan(console, ours, spec=protect(ours.spec))
     Person(ours.second_operator).approves(plan)
-    Membership.objects.filter(user=ours.second_operator).update(role=Role.VIEWER)
+    Membership.objects.filter(user=ours.second_operator).update(role="viewer")
     answer = console.person(ours, "operator").post(f"/api/plans/{plan.pk}/deploy")
     assert (code_of(answer), answer.json()["approvals_given"]) == ("gate_closed", 0)
 
@@ -136,5 +136,5 @@ def test_a_guarded_plan_of_a_protected_spec_needs_an_approval_in_any_case(
     spec = set_guard(protect(ours.spec, approvals=0), share=0.3)
     lost = [resource("terraform_data.one", "delete")] if guarded else []
     plan = a_plan(console, ours, spec=spec, json=mostly_kept(*lost, kept=1))
-    told = console.person(ours, "operator").get(f"/api/plans/{plan.pk}").json()
-    assert told["approvals"]["needed"] == needed
+    answer = console.person(ours, "operator").get(f"/api/plans/{plan.pk}").json()
+    assert answer["approvals"]["needed"] == needed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.accounts.models import Membership, Role
+from console.accounts.models import Membership
 from console.audit.models import AuditEvent
 from console.plans.models import Plan
 from runner.protocol import JobType
@@ -72,7 +72,7 @@ def test_a_closed_gate_keeps_the_plan_waiting(console: Console, ours: Tenant) ->
 
 def test_nothing_is_applied_for_somebody_who_may_no_longer_operate(console: Console, ours: Tenant) -> None:
     ours.request()
-    Membership.objects.filter(user=ours.operator).update(role=Role.VIEWER)
+    Membership.objects.filter(user=ours.operator).update(role="viewer")
     runner = console.new_runner(ours)
     claim = runner.take_and_start()
     plan_id = runner.upload_plan(claim).json()["plan_id"]

@@ -59,8 +59,8 @@ def test_a_plan_shows_the_monthly_delta_that_infracost_says(
 ) -> None:
     start_runner(SLIPWAY_INFRACOST=installed(tmp_path), INFRACOST_API_KEY=KEY)
     plan = new_project(ours, FILES).plan()
-    told = console.person(ours, "viewer").get(f"/api/plans/{plan.pk}").json()["cost"]
-    assert told == {
+    cost = console.person(ours, "viewer").get(f"/api/plans/{plan.pk}").json()["cost"]
+    assert cost == {
         "currency": "USD",
         "monthly_before": "10.15",
         "monthly_after": "51.40",

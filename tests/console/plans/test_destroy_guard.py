@@ -25,8 +25,8 @@ def guarded_plan(console: Console, ours: Tenant, *lost: Any, kept: int, **guard:
 @pytest.mark.parametrize(
     ("lost", "kept", "guard", "reason"),
     [
-        ([ONE_LOST], 2, {"share": 0.3}, "1 of 3 resources; more than 30% is guarded"),
-        ([ONE_LOST, ONE_REPLACED], 2, {"share": 0.4}, "2 of 4 resources; more than 40% is guarded"),
+        ([ONE_LOST], 2, {"share": 0.3}, "1 of 3 resources; more than 30% needs confirmation"),
+        ([ONE_LOST, ONE_REPLACED], 2, {"share": 0.4}, "2 of 4 resources; more than 40% needs confirmation"),
         ([ONE_REPLACED], 99, {"types": ["aws_db_instance"]}, "aws_db_instance.main, of a guarded type"),
         (
             [ONE_REPLACED],
@@ -73,9 +73,9 @@ def test_what_stays_below_the_guard_needs_a_click_only(
 
 def test_what_is_new_or_imported_is_no_part_of_the_whole(console: Console, ours: Tenant) -> None:
     """One of two is lost, however many are added at the same time."""
-    new = [resource(f"terraform_data.new{index}", "create") for index in range(8)]
+    creations = [resource(f"terraform_data.new{index}", "create") for index in range(8)]
     imported = resource("terraform_data.found", "no-op", change={"importing": {"id": "i-1"}})
-    plan = guarded_plan(console, ours, ONE_LOST, *new, imported, kept=1, share=0.4)
+    plan = guarded_plan(console, ours, ONE_LOST, *creations, imported, kept=1, share=0.4)
     assert plan.resource_count == 2
     assert code_of(console.person(ours, "operator").post(f"/api/plans/{plan.pk}/deploy")) == (
         "confirmation_mismatch"

@@ -89,7 +89,7 @@ def test_addresses_have_their_module_and_index(ours: Tenant) -> None:
 def test_a_wrong_name_is_refused_on_the_server(ours: Tenant) -> None:
     answer = Person(ours.operator).presses("spec-destroy", ours.spec, confirmation="Network")
     assert answer.status_code == 400
-    assert "Nothing was done" in refusal_in(answer)
+    assert "Nothing was changed" in refusal_in(answer)
     assert not ours.spec.jobs.exists()
 
 

@@ -60,8 +60,8 @@ def test_a_plan_to_destroy_is_queued_once_and_waits_for_review(console: Console,
     )  # fmt: skip
     run_once()
     assert Job.objects.filter(spec=spec).count() == 1
-    gone = document(resource("terraform_data.one", "delete"), resource("terraform_data.two", "delete"))
-    plan = plan_made_by(console, ours, fresh(job), json=gone, lineage="3f9f2c1e-lineage", serial=1)
+    deletions = document(resource("terraform_data.one", "delete"), resource("terraform_data.two", "delete"))
+    plan = plan_made_by(console, ours, fresh(job), json=deletions, lineage="3f9f2c1e-lineage", serial=1)
     run_once()
     assert Job.objects.filter(spec=spec).count() == 1, "what was acted on is not acted on again"
     assert "plans its destroy, for people to review" in Person(ours.viewer).reads("spec", spec)
@@ -92,10 +92,10 @@ def test_what_is_protected_is_only_planned_and_then_needs_its_approvals(
     assert act_on_expired_specs() == 1
     job = Job.objects.get(spec=spec)
     assert job.type == "PLAN"
-    gone = document(resource("terraform_data.one", "delete"))
-    plan = plan_made_by(console, ours, job, json=gone, lineage="3f9f2c1e-lineage", serial=1)
+    deletion = document(resource("terraform_data.one", "delete"))
+    plan = plan_made_by(console, ours, job, json=deletion, lineage="3f9f2c1e-lineage", serial=1)
     assert Job.objects.filter(spec=spec).count() == 1, "a plan to destroy is never applied by itself"
-    operator, other = (console.person(ours, role) for role in ("operator", "second_operator"))
+    operator, approver = (console.person(ours, role) for role in ("operator", "second_operator"))
     deploy, approve = f"/api/plans/{plan.pk}/deploy", f"/api/plans/{plan.pk}/approvals"
     # Nobody asked for this plan, so whoever applies it is the requester: their own yes is not enough.
     assert operator.post(approve).status_code == 201
@@ -104,7 +104,7 @@ def test_what_is_protected_is_only_planned_and_then_needs_its_approvals(
     assert answer.json()["detail"] == (
         "Plan 1 has 0 of 1 approvals. An operator other than ours-operator can approve it."
     )
-    assert other.post(deploy, json={"confirmation": spec.name}).status_code == 202, "two people agree"
+    assert approver.post(deploy, json={"confirmation": spec.name}).status_code == 202, "two people agree"
 
 
 def test_of_two_janitors_one_acts(ours: Tenant) -> None:
@@ -218,8 +218,8 @@ def test_an_expiry_that_has_passed_is_refused_and_one_that_is_saved_again_stays(
     assert (answer.status_code, answer.json()["field"]) == (400, "expires_at")
     assert "has passed" in answer.json()["detail"]
     let_expire(ours.spec)
-    kept = operator.get(address).json()["expires_at"]
-    assert operator.request("PATCH", address, json={"expires_at": kept, "region": "eu"}).status_code == 200
+    expiry = operator.get(address).json()["expires_at"]
+    assert operator.request("PATCH", address, json={"expires_at": expiry, "region": "eu"}).status_code == 200
     assert act_on_expired_specs() == 1
     page = Person(ours.operator).reads("spec-settings", ours.spec)
-    assert f'value="{kept.removesuffix("Z")}"' in page
+    assert f'value="{expiry.removesuffix("Z")}"' in page

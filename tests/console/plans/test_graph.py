@@ -35,8 +35,8 @@ def configuration(*resources: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def dependencies(document: dict[str, Any], **files: str) -> set[tuple[str, str]]:
     """Files by the name of their folder; `root` is the top."""
-    named = {f"{folder}/main.tf".removeprefix("root/"): text for folder, text in files.items()}
-    return graphs.dependencies(document, named)
+    files_by_path = {f"{folder}/main.tf".removeprefix("root/"): text for folder, text in files.items()}
+    return graphs.dependencies(document, files_by_path)
 
 
 def member(address: str, module: str = "") -> Member:
@@ -48,14 +48,14 @@ def edges(graph: Graph) -> list[tuple[str, str]]:
 
 
 def test_an_edge_follows_each_reference() -> None:
-    found = dependencies(
+    pairs = dependencies(
         configuration(
             configured("terraform_data.a"),
             configured("terraform_data.b", "terraform_data.a.id", "terraform_data.a", "var.name", "each.key"),
             configured("terraform_data.c", "local.unknown", depends_on=["terraform_data.b"]),
         )
     )
-    assert found == {
+    assert pairs == {
         ("terraform_data.a", "terraform_data.b"),
         ("terraform_data.b", "terraform_data.c"),
     }
@@ -68,7 +68,7 @@ def test_references_are_followed_through_modules_data_sources_blocks_and_counts(
     }
     call = {"module": inner, "expressions": {"given": {"references": ["terraform_data.a.id"]}}}
     block = {"expressions": {"block": [{"text": {"references": ["data.some_thing.here.id"]}}]}}
-    found = dependencies(
+    pairs = dependencies(
         configuration(
             configured("terraform_data.a"),
             configured("data.some_thing.here", "terraform_data.a.output"),
@@ -78,7 +78,7 @@ def test_references_are_followed_through_modules_data_sources_blocks_and_counts(
             module_calls={"m": call},
         )
     )
-    assert found == {
+    assert pairs == {
         ("terraform_data.a", "terraform_data.b"),
         ("terraform_data.a", "module.m.terraform_data.inner"),
         ("module.m.terraform_data.inner", "terraform_data.c"),
@@ -117,15 +117,15 @@ def test_references_are_followed_through_local_values_of_each_module() -> None:
         "resources": [configured("terraform_data.inner", "local.given")],
         "outputs": {"made": {"expression": {"references": ["local.made"]}}},
     }
-    given = {"given": {"references": ["local.both[0]"]}}
+    expressions = {"given": {"references": ["local.both[0]"]}}
     document = configuration(
         configured("terraform_data.a"),
         configured("terraform_data.b"),
         configured("terraform_data.c", "local.chain"),
         configured("terraform_data.d", "local.unknown", "local.text", "local.later"),
-        module_calls={"m": {"module": inner, "source": "./net", "expressions": given}},
+        module_calls={"m": {"module": inner, "source": "./net", "expressions": expressions}},
     )
-    found = dependencies(
+    pairs = dependencies(
         document,
         root="""
           locals { both = [terraform_data.a.id, "${terraform_data.b.id}-x"] }
@@ -142,7 +142,7 @@ def test_references_are_followed_through_local_values_of_each_module() -> None:
     )
     a, b, c, d = (f"terraform_data.{name}" for name in "abcd")
     inner_one = "module.m.terraform_data.inner"
-    assert found == {(a, inner_one), (b, inner_one), (inner_one, c), (a, d), (b, d)}
+    assert pairs == {(a, inner_one), (b, inner_one), (inner_one, c), (a, d), (b, d)}
 
 
 def test_local_values_that_stand_for_each_other_many_times_are_followed_once() -> None:
@@ -204,9 +204,9 @@ def test_copies_of_a_module_need_only_their_own_and_what_follows_is_left_out() -
     graph = graph_of(members, configuration(module_calls={"m": {"module": inner}}))
     assert graph.grain == "instance"
     assert edges(graph) == [
-        (f'module.m["{key}"].terraform_data.{one}', f'module.m["{key}"].terraform_data.{other}')
+        (f'module.m["{key}"].terraform_data.{needed}', f'module.m["{key}"].terraform_data.{needing}')
         for key in ("x.1", "y")
-        for one, other in (("a", "b"), ("b", "c"))
+        for needed, needing in (("a", "b"), ("b", "c"))
     ]
 
 
@@ -241,7 +241,7 @@ def test_graphviz_places_boxes_in_the_order_of_their_lines() -> None:
     lefts = [x for x, _, _, _ in placed.boxes]
     assert lefts == sorted(lefts)
     assert len(set(lefts)) == 3
-    assert [(one, other) for one, other, _ in placed.lines] == [(0, 1), (1, 2)]
+    assert [(source, target) for source, target, _ in placed.lines] == [(0, 1), (1, 2)]
     assert all(path.startswith("M") and "C" in path for _, _, path in placed.lines)
 
 
@@ -280,15 +280,15 @@ def test_a_destroy_that_nobody_planned_shows_what_was_in_the_state(ours: Tenant)
         return {"attributes": {}, **more}
 
     body = json.loads(state("one", "two", "gone"))
-    one, two, gone = body["resources"]
-    two["instances"] = [instance(index_key=key, dependencies=["terraform_data.one"]) for key in ("a", "b")]
-    gone["mode"] = "data"
+    first, second, deleted = body["resources"]
+    second["instances"] = [instance(index_key=key, dependencies=["terraform_data.one"]) for key in ("a", "b")]
+    deleted["mode"] = "data"
     import_state(spec=ours.spec, body=json.dumps(body).encode(), imported_by=ours.admin)
     page = Person(ours.viewer).reads_part("job-graph", ours.request(JobType.DESTROY))
     assert 'data-key="terraform_data.two[&quot;a&quot;]"' in page
     assert page.count('class="line"') == 2
     assert "gone" not in page
-    assert one["name"] in page
+    assert first["name"] in page
 
 
 def test_a_job_without_a_plan_has_no_picture(console: Console, ours: Tenant, theirs: Tenant) -> None:

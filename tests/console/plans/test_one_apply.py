@@ -41,8 +41,8 @@ def test_of_two_deploys_of_one_plan_one_starts(console: Console, ours: Tenant, r
     first = request_deploy(plan=plan, requested_by=ours.operator)
     second = _another_deploy(plan, ours)
     claims = [_claimed(console, ours, name) for name in ("one", "two")]
-    assert {held.job_id for held in claims} == {first.pk, second.pk}
-    assert sorted(outcomes([partial(start_attempt, held=held) for held in claims], PlanSpent)) == [
+    assert {claim.job_id for claim in claims} == {first.pk, second.pk}
+    assert sorted(outcomes([partial(start_attempt, held=claim) for claim in claims], PlanSpent)) == [
         False,
         True,
     ]

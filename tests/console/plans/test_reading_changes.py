@@ -102,11 +102,11 @@ def run(folder: Path, *arguments: str) -> str:
 
 def change(planned: dict[str, Any], name: str) -> dict[str, Any]:
     changes = resource_changes(planned)
-    return next(one for one in changes if one["address"].split("[")[0] == f"terraform_data.{name}")
+    return next(change for change in changes if change["address"].split("[")[0] == f"terraform_data.{name}")
 
 
 def attribute(changed: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in changed["attributes"] if one["name"] == name)
+    return next(attribute for attribute in changed["attributes"] if attribute["name"] == name)
 
 
 def test_terraforms_own_counts(planned: dict[str, Any]) -> None:
@@ -146,7 +146,7 @@ def test_moves_imports_and_reasons_are_told(planned: dict[str, Any]) -> None:
 
 
 def test_outputs_that_change_are_listed_with_secrets_masked(planned: dict[str, Any]) -> None:
-    outputs = {one["name"]: one for one in output_changes(planned)}
+    outputs = {output["name"]: output for output in output_changes(planned)}
     assert outputs.keys() == {"added", "password", "size"}
     assert (outputs["size"]["before"], outputs["size"]["after"]) == (1, 2)
     assert (outputs["password"]["before"], outputs["password"]["after"]) == (MASK, MASK_CHANGED)
@@ -211,7 +211,7 @@ def test_what_changed_outside_of_terraform_is_kept_apart() -> None:
             resource("t.moved", "no-op", previous_address="t.old"),
         ]
     }
-    assert [(one["address"], one["action"]) for one in drift(document)] == [
+    assert [(change["address"], change["action"]) for change in drift(document)] == [
         ("t.edited", "update"),
         ("t.lost", "delete"),
     ]

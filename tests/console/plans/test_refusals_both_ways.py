@@ -100,7 +100,7 @@ def retrying_what_succeeded(console: Console, ours: Tenant) -> BothWays:
     job = request_deploy(plan=a_plan(console, ours), requested_by=ours.operator)
     runner = console.new_runner(ours)
     runner.succeed(runner.take_and_start(), result={"outputs": {}})
-    return *retrying(console, ours, job), 409, "conflict", "there is nothing left of it"
+    return *retrying(console, ours, job), 409, "conflict", "so there is nothing to retry"
 
 
 def retrying_what_runs(console: Console, ours: Tenant) -> BothWays:

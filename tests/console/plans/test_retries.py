@@ -73,13 +73,13 @@ def test_what_goes_beyond_the_review_becomes_a_plan_to_review_and_then_to_apply(
     claim = runner.take_and_start()
     uploaded = runner.upload_plan(claim, json=document(resource("terraform_data.new", "create")))
     assert uploaded.status_code == 201
-    told = {"decision": "review", "plan_number": 1, "beyond": ["create terraform_data.new"]}
+    decision = {"decision": "review", "plan_number": 1, "beyond": ["create terraform_data.new"]}
     ended = {"error_code": "review_needed", "error_message": "Nothing was applied: …", "fatal": True}
-    assert runner.fail(claim, **ended, result={"retry": told}).json() == {"status": "FAILED"}
+    assert runner.fail(claim, **ended, result={"retry": decision}).json() == {"status": "FAILED"}
 
     operator = console.person(ours, "operator")
     detail = operator.get(f"/api/jobs/{claim.job_id}").json()
-    assert (detail["error_code"], detail["result"]["retry"]) == ("review_needed", told)
+    assert (detail["error_code"], detail["result"]["retry"]) == ("review_needed", decision)
     job, plan = Job.objects.get(pk=claim.job_id), Plan.objects.get(number=2)
     person = Person(ours.operator)
     page = job_page(person, job)
@@ -93,10 +93,10 @@ def test_what_goes_beyond_the_review_becomes_a_plan_to_review_and_then_to_apply(
 def test_a_retry_that_went_on_says_so(console: Console, ours: Tenant, runner: RunnerClient) -> None:
     again = retry_job(job=a_failed_deploy(console, ours, runner), requested_by=ours.operator)
     assert "plans again from the current state" in job_page(Person(ours.operator), again)
-    told = {"decision": "went_on", "plan_number": 1, "beyond": []}
-    runner.succeed(runner.take_and_start(), result={"retry": told, "outputs": {}})
+    decision = {"decision": "went_on", "plan_number": 1, "beyond": []}
+    runner.succeed(runner.take_and_start(), result={"retry": decision, "outputs": {}})
     assert "so it continued automatically" in job_page(Person(ours.operator), fresh(again))
-    assert console.person(ours, "viewer").get(f"/api/jobs/{again.pk}").json()["result"]["retry"] == told
+    assert console.person(ours, "viewer").get(f"/api/jobs/{again.pk}").json()["result"]["retry"] == decision
 
 
 def test_a_deploy_that_never_began_is_not_retried_its_plan_is_unspent(console: Console, ours: Tenant) -> None:
@@ -170,8 +170,8 @@ ADDRESS = "terraform_data.one"
 )
 def test_what_may_be_left_of_each_reviewed_action(reviewed: str, left: list[str], beyond: bool) -> None:
     changes = [ReviewedChange(address=ADDRESS, action=reviewed)]
-    found = beyond_review({"resource_changes": [resource(ADDRESS, *left)]}, changes)
-    assert bool(found) == beyond
+    changes_beyond = beyond_review({"resource_changes": [resource(ADDRESS, *left)]}, changes)
+    assert bool(changes_beyond) == beyond
 
 
 @pytest.mark.parametrize(

@@ -40,17 +40,17 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
     with running_browser() as browser:
         contexts = [opened(browser, session) for session in sessions]
         witness, other_witness = (Witness(context) for context in contexts)
-        asker, other = (context.new_page() for context in contexts)
-        asker.goto(spec_page)
-        plans_and_finds_that_it_cannot_apply(asker)
-        other.goto(asker.url)
-        approves(other, may_approve)
-        confirms_by_name(asker)
+        requester, approver = (context.new_page() for context in contexts)
+        requester.goto(spec_page)
+        plans_and_finds_that_it_cannot_apply(requester)
+        approver.goto(requester.url)
+        approves(approver, may_approve)
+        confirms_by_name(requester)
         witness.forgive("400 (Bad Request)")
-        expect(asker.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=JOB_MS)
-        expect(other.get_by_text("A plan can be applied only once.")).to_be_visible(timeout=JOB_MS)
-        asker.goto(spec_page)
-        is_sent_to_plan_the_destroy(asker)
+        expect(requester.locator("#job-header")).to_have_attribute("data-status", "SUCCESS", timeout=JOB_MS)
+        expect(approver.get_by_text("A plan can be applied only once.")).to_be_visible(timeout=JOB_MS)
+        requester.goto(spec_page)
+        is_sent_to_plan_the_destroy(requester)
         assert witness.complaints == []
         assert other_witness.complaints == []
     assert project.resources() == ["server"]
@@ -81,7 +81,7 @@ def confirms_by_name(page: Page) -> None:
     expect(dialog).to_contain_text("terraform_data.server[2]")
     dialog.get_by_label("Type shop to confirm").fill("Shop")
     dialog.get_by_label("Type shop to confirm").press("Enter")
-    expect(dialog.get_by_role("alert")).to_contain_text("Nothing was done; type 'shop' to confirm.")
+    expect(dialog.get_by_role("alert")).to_contain_text("Nothing was changed; type 'shop' to confirm.")
     dialog.get_by_label("Type shop to confirm").fill("shop")
     dialog.get_by_role("button", name="Apply 2 changes").click()
     expect(page.get_by_role("heading", name="Apply #4 of shop")).to_be_visible()
@@ -95,4 +95,4 @@ def is_sent_to_plan_the_destroy(page: Page) -> None:
     dialog.get_by_role("button", name="Plan destroy").click()
     page.get_by_role("link", name="Review plan #3").click(timeout=JOB_MS)
     expect(page.get_by_role("heading", name="Plan #3 of shop, to destroy it")).to_be_visible()
-    expect(page.get_by_text("It destroys everything that shop made: 1 resource.")).to_be_visible()
+    expect(page.get_by_text("It destroys everything that shop created: 1 resource.")).to_be_visible()

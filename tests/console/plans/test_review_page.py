@@ -181,12 +181,12 @@ def test_hostile_and_huge_values_are_shown_as_text_and_in_part(
 ) -> None:
     huge, hostile = "x" * 10_000_000, "<img src=x onerror=alert(1)>\u202egnp"
     change = {"after": {"huge": huge, "hostile": hostile}}
-    named = {
+    attributes = {
         **resource("terraform_data.one", "create", change=change),
         "address": "<b>\u202e",
         "module_address": "module.<i>",
     }
-    page = reader.reads(a_plan(console, ours, json=document(named)))
+    page = reader.reads(a_plan(console, ours, json=document(attributes)))
     assert len(page) < 60_000
     assert "9,998,002 more characters" in page
     assert "<img" not in page
@@ -214,9 +214,9 @@ def test_what_is_not_known_or_not_shown_is_not_written_as_a_text(
 
 
 def test_a_nul_in_an_attribute_is_replaced(console: Console, ours: Tenant) -> None:
-    made = resource("terraform_data.one", "create", change={"after": {"input": "a\0b"}})
-    plan = a_plan(console, ours, json=document(made))
-    (attribute,) = [one for one in plan.changes[0]["attributes"] if one["name"] == "input"]
+    creation = resource("terraform_data.one", "create", change={"after": {"input": "a\0b"}})
+    plan = a_plan(console, ours, json=document(creation))
+    (attribute,) = [candidate for candidate in plan.changes[0]["attributes"] if candidate["name"] == "input"]
     assert attribute["after"] == "a\N{REPLACEMENT CHARACTER}b"
 
 

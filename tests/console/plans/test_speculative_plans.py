@@ -22,7 +22,7 @@ def test_an_old_revision_is_planned_and_its_plan_is_never_applied(console: Conso
 
     refused = operator.post(f"/api/plans/{plan.pk}/deploy")
     assert (refused.status_code, code_of(refused)) == (409, "conflict")
-    assert "speculative: it can be read, never applied" in refused.json()["detail"]
+    assert "is speculative and cannot be applied" in refused.json()["detail"]
     person = Person(ours.operator)
     assert "never applied" in refusal_in(person.applies(plan))
     page = person.sees(fresh_plan(plan))

@@ -11,7 +11,7 @@ from console.plans.graph import graph_of_state
 from console.plans.models import Plan
 from console.plans.pictures import picture_of
 from console.plans.services import approve_plan, request_deploy
-from console.state.lost import queue_refresh_only_plan
+from console.state.abandoned import queue_refresh_only_plan
 from runner.protocol import JobType
 from specs.models import Spec
 from tests.chaos.runner.conftest import StartRunner
@@ -96,7 +96,7 @@ def test_a_look_at_what_an_interrupted_apply_left_shows_what_changed_outside(
     assert "2 resources changed outside of Terraform" in person.reads_job(fresh(look))
     assert "2 resources changed outside</a>" in person.reads("spec", fresh_spec(project.spec))
     refused = Person(ours.operator).applies(plan)
-    assert "it can be read, never applied" in source_of(refused)
+    assert "speculative and cannot be applied" in source_of(refused)
 
 
 def fresh_spec(spec: Spec) -> Spec:

@@ -35,12 +35,12 @@ NewLaptop = Callable[..., Terraform]
 @pytest.fixture
 def laptop(served: str, ours: Tenant, tmp_path: Path) -> NewLaptop:
     """Makes a person's Terraform that keeps its state in the served console."""
-    made: list[Path] = []
+    folders: list[Path] = []
 
     def make(*, spec: Spec | None = None, person: str = "operator", token: str | None = None) -> Terraform:
-        folder = tmp_path / f"laptop-{len(made)}"
+        folder = tmp_path / f"laptop-{len(folders)}"
         folder.mkdir()
-        made.append(folder)
+        folders.append(folder)
         address = f"{served}/api/state/{(spec or ours.spec).pk}"
         password = token or ours.token_of(getattr(ours, person))
         return Terraform(folder, against(address, user=person, password=password))

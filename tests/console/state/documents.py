@@ -15,10 +15,11 @@ def resource(
 ) -> dict[str, Any]:
     kind, name = address.split(".")
     instances = [
-        {"schema_version": 0, "attributes": one, "sensitive_attributes": [], **more} for one in attributes
+        {"schema_version": 0, "attributes": values, "sensitive_attributes": [], **more}
+        for values in attributes
     ]
     if len(instances) > 1:
-        instances = [{"index_key": index, **one} for index, one in enumerate(instances)]
+        instances = [{"index_key": index, **values} for index, values in enumerate(instances)]
     placed = {"module": module} if module else {}
     return {**placed, "mode": mode, "type": kind, "name": name, "provider": PROVIDER, "instances": instances}
 

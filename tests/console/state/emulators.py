@@ -62,11 +62,11 @@ class Cloud:
 
 
 def program(name: str) -> str:
-    found = [
+    names = [
         path for path in (EMULATORS / "bin" / name, EMULATORS / "node_modules/.bin" / name) if path.exists()
     ]
-    assert found, f"{name} is not installed. Run `make test`, or: deploy/environment emulators"
-    return str(found[0])
+    assert names, f"{name} is not installed. Run `make test`, or: deploy/environment emulators"
+    return str(names[0])
 
 
 @contextmanager
@@ -175,14 +175,14 @@ class _RepeatFilter(BaseHTTPRequestHandler):
 
     def _is_stored(self, body: bytes) -> bool:
         """Whether what is to be written is there: word by word, a lock's own id included."""
-        wanted = json.loads(body)
-        key = {"LockID": wanted["Item"]["LockID"]}
+        query = json.loads(body)
+        key = {"LockID": query["Item"]["LockID"]}
         table = boto3.client(
             "dynamodb", endpoint_url=f"http://127.0.0.1:{self.emulator_port}", region_name=REGION,
             aws_access_key_id="test", aws_secret_access_key="test",
         )  # fmt: skip
-        found = table.get_item(TableName=wanted["TableName"], Key=key, ConsistentRead=True)
-        return bool(found.get("Item") == wanted["Item"])
+        answer = table.get_item(TableName=query["TableName"], Key=key, ConsistentRead=True)
+        return bool(answer.get("Item") == query["Item"])
 
 
 @contextmanager
@@ -206,8 +206,8 @@ def google(folder: Path) -> Iterator[Cloud]:
     port = free_port()
     command = [program("gcp-storage-emulator"), "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
     with running(command, folder / "gcs.log", port), _filter(port) as address:
-        made = httpx.post(f"{address}/storage/v1/b?project=suite", json={"name": BUCKET}, trust_env=False)
-        assert made.is_success, made.text
+        answer = httpx.post(f"{address}/storage/v1/b?project=suite", json={"name": BUCKET}, trust_env=False)
+        assert answer.is_success, answer.text
         yield Cloud(
             "gcs",
             {"bucket": BUCKET},
@@ -258,10 +258,10 @@ class _GenerationFilter(BaseHTTPRequestHandler):
         name = query["name"][0] if "name" in query else None
         path = f"/storage/v1/b/{BUCKET}/o/{quote(name, safe='')}" if name else place.path
         status, _, content = self._forward("GET", path, b"", {})
-        there = "0"
+        generation = "0"
         if status == 200:
-            there = str(httpx.Response(200, content=content).json()["generation"])
-        return there != query["ifGenerationMatch"][0]
+            generation = str(httpx.Response(200, content=content).json()["generation"])
+        return generation != query["ifGenerationMatch"][0]
 
     def _forward(
         self, method: str, path: str, body: bytes, headers: dict[str, str]
@@ -329,19 +329,30 @@ def microsoft(folder: Path) -> Iterator[Cloud]:
 def make_container(port: int, authority: Path, sas: str) -> None:
     trusted = ssl.create_default_context(cafile=str(authority))
     address = f"https://127.0.0.1:{port}/{ACCOUNT}/{BUCKET}?restype=container&{sas}"
-    made = httpx.put(address, verify=trusted, trust_env=False, headers={"x-ms-version": "2020-08-04"})
-    assert made.is_success, made.text
+    answer = httpx.put(address, verify=trusted, trust_env=False, headers={"x-ms-version": "2020-08-04"})
+    assert answer.is_success, answer.text
 
 
 def account_sas() -> str:
     """A shared access signature for everything in the account, as the portal would make it."""
     until = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    said = {"sv": "2020-08-04", "ss": "b", "srt": "sco", "sp": "rwdlacx", "se": until, "spr": "https"}
+    parameters = {"sv": "2020-08-04", "ss": "b", "srt": "sco", "sp": "rwdlacx", "se": until, "spr": "https"}
     text = "\n".join(
-        [ACCOUNT, said["sp"], said["ss"], said["srt"], "", until, "", said["spr"], said["sv"], ""]
+        [
+            ACCOUNT,
+            parameters["sp"],
+            parameters["ss"],
+            parameters["srt"],
+            "",
+            until,
+            "",
+            parameters["spr"],
+            parameters["sv"],
+            "",
+        ]
     )
     signature = hmac.new(base64.b64decode(ACCOUNT_KEY), text.encode(), hashlib.sha256).digest()
-    return urlencode({**said, "sig": base64.b64encode(signature).decode()})
+    return urlencode({**parameters, "sig": base64.b64encode(signature).decode()})
 
 
 class _Connect(BaseHTTPRequestHandler):
@@ -353,10 +364,10 @@ class _Connect(BaseHTTPRequestHandler):
         pass
 
     def do_CONNECT(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.emulator_port)) as there:
+        with socket.create_connection(("127.0.0.1", self.emulator_port)) as upstream:
             self.send_response(200)
             self.end_headers()
-            ends = {self.connection: there, there: self.connection}
+            ends = {self.connection: upstream, upstream: self.connection}
             while True:
                 for ready in select.select(list(ends), [], [], 30)[0]:
                     received = ready.recv(65536)

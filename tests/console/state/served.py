@@ -24,17 +24,17 @@ STOP_SECONDS = 20
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def database_url() -> str:
     """Of the database that this test process uses."""
-    chosen = connection.settings_dict
-    login = f"{quote(str(chosen['USER']), safe='')}:{quote(str(chosen['PASSWORD']), safe='')}"
-    place = urlencode({"host": str(chosen["HOST"])})
-    return f"postgresql://{login}@/{chosen['NAME']}?{place}"
+    database = connection.settings_dict
+    login = f"{quote(str(database['USER']), safe='')}:{quote(str(database['PASSWORD']), safe='')}"
+    place = urlencode({"host": str(database["HOST"])})
+    return f"postgresql://{login}@/{database['NAME']}?{place}"
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Served:
     @property
     def peak_bytes(self) -> int:
         """The most memory that it ever had."""
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
-        assert found is not None
-        return int(found[1]) * 1024
+        match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
+        assert match is not None
+        return int(match[1]) * 1024
 
 
 @contextmanager

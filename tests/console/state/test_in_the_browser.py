@@ -71,7 +71,7 @@ def test_browse_compare_unlock_and_roll_back(served: str, ours: Tenant) -> None:
         page.get_by_role("row", name="uploaded it").last.get_by_role("button", name="Roll back…").click()
         page.get_by_label("Type network to confirm").fill("not its name")
         page.get_by_role("button", name="Roll back to serial 1").click()
-        expect(page.get_by_role("alert").filter(has_text="is not 'network'")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="type 'network' to confirm")).to_be_visible()
         witness.forgive("400")
         page.get_by_label("Type network to confirm").fill("network")
         page.get_by_role("button", name="Roll back to serial 1").click()
@@ -86,15 +86,15 @@ def test_a_link_that_is_renewed_before_its_answer_still_changes_the_address(
     served: str, ours: Tenant
 ) -> None:
     with locked_state(served, ours) as (page, _):
-        held: list[Route] = []
+        routes: list[Route] = []
         # Not `held.append` itself: Playwright writes on what it is given.
-        page.route("**/state/2/", lambda route: held.append(route))  # noqa: PLW0108
+        page.route("**/state/2/", lambda route: routes.append(route))  # noqa: PLW0108
         with page.expect_request("**/state/2/"):
             page.get_by_role("link", name="Browse resources").click()
         page.evaluate("document.getElementById('state-live').classList.add('as-it-was')")
         page.evaluate("document.body.dispatchEvent(new CustomEvent('specs-changed'))")
         expect(page.locator(".as-it-was")).to_have_count(0)
-        held[0].continue_()
+        routes[0].continue_()
         expect(page.get_by_role("heading", name="Serial 2 of network")).to_be_visible()
         expect(page).to_have_url(f"{served}/ours/specs/network/state/2/")
 
@@ -116,23 +116,23 @@ def test_a_button_that_is_being_pressed_is_not_renewed_before_it_is_let_go(serve
 @pytest.mark.timeout(180)
 def test_the_late_answer_of_a_form_does_not_pull_back_who_went_on(served: str, ours: Tenant) -> None:
     with locked_state(served, ours) as (page, _):
-        held: list[tuple[Route, APIResponse]] = []
+        answers: list[tuple[Route, APIResponse]] = []
         unlock = f"{served}/ours/specs/network/state/unlock"
         page.get_by_role("button", name="Force-unlock…").click()
-        page.route(unlock, lambda route: held.append((route, route.fetch())))
+        page.route(unlock, lambda route: answers.append((route, route.fetch())))
         page.get_by_role("dialog").get_by_role("button", name="Force-unlock").click()
         expect(page.get_by_text("Locked by")).to_have_count(0)  # by a push: the form has no answer yet
         page.keyboard.press("Escape")
         page.get_by_role("link", name="Browse resources").click()
         expect(page.get_by_role("heading", name="Serial 2 of network")).to_be_visible()
 
-        asked: list[Request] = []
-        page.on("request", lambda request: asked.append(request))  # noqa: PLW0108
-        route, answer = held[0]
+        requests: list[Request] = []
+        page.on("request", lambda request: requests.append(request))  # noqa: PLW0108
+        route, answer = answers[0]
         with page.expect_response(unlock):
             route.fulfill(response=answer)
         # Where the form leads would be asked for at once, so before what is clicked now.
         page.get_by_role("link", name="Compare with previous").click()
         expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
-        pages = [request.url for request in asked if request.resource_type == "xhr"]
+        pages = [request.url for request in requests if request.resource_type == "xhr"]
         assert pages == [f"{served}/ours/specs/network/state/compare?from=1&to=2"]

@@ -40,10 +40,10 @@ def look_at_it(console: str, tenant: Tenant) -> None:
     with httpx.Client(cookies={name: session.cookies[name].value}, timeout=60) as browser:
         versions = browser.get(page)
         assert versions.status_code == 200, versions.text
-        found = browser.get(f"{page}1/", params={"q": "n12345"})
-        assert found.status_code == 200, found.text
-        assert "aws_thing.n12345" in found.text
-        assert "aws_thing.n777" not in found.text
+        page_found = browser.get(f"{page}1/", params={"q": "n12345"})
+        assert page_found.status_code == 200, page_found.text
+        assert "aws_thing.n12345" in page_found.text
+        assert "aws_thing.n777" not in page_found.text
 
 
 @pytest.mark.timeout(180)

@@ -14,7 +14,7 @@ from console.janitor.services import end_timed_out_jobs, run_once, take_back_los
 from console.jobs.models import Job
 from console.jobs.services import cancel_job
 from console.jobs.waiting import why_waiting
-from console.state.lost import release_abandoned_locks
+from console.state.abandoned import release_abandoned_locks
 from console.state.models import StateLock, StateVersion
 from runner.protocol import Claim, JobType
 from tests.console.state.backend_client import StateClient, state
@@ -81,12 +81,12 @@ def test_an_interrupted_apply_keeps_its_lock_and_a_refresh_only_plan_is_queued(
     let_lease_run_out(job)
     take_back_lost_jobs()
     assert fresh(job).error_code == "runner_lost"
-    held = StateLock.objects.get(spec=ours.spec)
+    lock = StateLock.objects.get(spec=ours.spec)
     (plan,) = refresh_only_plans(ours)
     assert (plan.status, plan.requested_by) == ("QUEUED", None)
     # The lost attempt can neither write nor give the lock back any more.
-    assert zombie.write(state(), held.lock_id).status_code == 401
-    assert zombie.unlock(held.lock_id).status_code == 401
+    assert zombie.write(state(), lock.lock_id).status_code == 401
+    assert zombie.unlock(lock.lock_id).status_code == 401
     waiting = why_waiting(plan)
     assert waiting is not None
     assert f"state of network is locked by DESTROY #{job.number} on runner eu-1 since" in waiting.reason
@@ -198,7 +198,7 @@ def test_a_machine_that_is_lost_in_the_middle_of_an_apply(
     job = project.deploy()
     wait_for_line(job, "begun")
     lose(machine)
-    held = StateLock.objects.get(spec=project.spec)
+    lock = StateLock.objects.get(spec=project.spec)
     let_lease_run_out(job)
     take_back_lost_jobs()
     assert fresh(job).error_code == "runner_lost"
@@ -208,9 +208,9 @@ def test_a_machine_that_is_lost_in_the_middle_of_an_apply(
         look_at_it = Job.objects.filter(spec=project.spec).latest("id")
         ended = wait_for_end(look_at_it)
         assert ended.status == "SUCCESS", messages(look_at_it)
-        assert StateLock.objects.get(spec=project.spec).lock_id == held.lock_id
+        assert StateLock.objects.get(spec=project.spec).lock_id == lock.lock_id
         person = laptop(spec=project.spec, person="admin").write(backend=HTTP_BACKEND, main=TWO_RESOURCES)
-        person.init().run("force-unlock", "-force", held.lock_id)
+        person.init().run("force-unlock", "-force", lock.lock_id)
         plan = project.plan()
         assert plan.summary["add"] >= 1
         assert StateVersion.objects.filter(spec=project.spec).count() <= 1

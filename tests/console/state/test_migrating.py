@@ -64,9 +64,9 @@ def elsewhere(folder: Path, **environ: str) -> Terraform:
 def kept_in(kind: str, folder: Path) -> Iterator[tuple[dict[str, object], dict[str, str]]]:
     """The settings and the environment of a place where a state can be."""
     if kind == "pg":
-        chosen = connection.settings_dict
-        where = f"host={chosen['HOST']} user={chosen['USER']} password={chosen['PASSWORD']}"
-        login = f"{where} dbname={chosen['NAME']} sslmode=disable"
+        database = connection.settings_dict
+        where = f"host={database['HOST']} user={database['USER']} password={database['PASSWORD']}"
+        login = f"{where} dbname={database['NAME']} sslmode=disable"
         yield {"schema_name": "elsewhere"}, {"PG_CONN_STR": login}
         with connection.cursor() as cursor:
             cursor.execute("DROP SCHEMA elsewhere CASCADE")
@@ -92,34 +92,36 @@ def test_from_another_backend_with_an_empty_plan_afterwards(
     reachable_tmp_path: Path,
 ) -> None:
     with kept_in(kind, reachable_tmp_path) as (settings, environment):
-        there = elsewhere(tmp_path / "there", **environment)
-        (there.folder / "backend.tf.json").write_text(
+        target = elsewhere(tmp_path / "there", **environment)
+        (target.folder / "backend.tf.json").write_text(
             json.dumps({"terraform": {"backend": {kind: settings}}})
         )
-        there.init().apply()
-        given = [
+        target.init().apply()
+        arguments = [
             f"--set={name}={str(value).lower() if value is True else value}"
             for name, value in settings.items()
         ]
-        taken = migrate(
+        migration = migrate(
             served,
             ours.token_of(ours.operator),
             "--spec",
             "ours/taken-over",
             "--from",
             kind,
-            *given,
+            *arguments,
             **environment,
         )
-        original = there.pull()
-    assert taken.returncode == 0, taken.stdout + taken.stderr
-    assert "The plan is empty" in taken.stdout
+        original = target.pull()
+    assert migration.returncode == 0, migration.stdout + migration.stderr
+    assert "The plan is empty" in migration.stdout
     version = StateVersion.objects.get(spec=project.spec)
     assert (version.serial, version.lineage) == (original["serial"], original["lineage"])
     assert not StateLock.objects.exists()
     # What opens the other backend is the shell's, and stays there.
     opened_by = [value for name, value in environment.items() if name.endswith(("TOKEN", "KEY", "CONN_STR"))]
-    assert not [value for value in opened_by if len(value) > 8 and value in taken.stdout + taken.stderr]
+    assert not [
+        value for value in opened_by if len(value) > 8 and value in migration.stdout + migration.stderr
+    ]
 
 
 def test_from_a_local_file_whose_plan_is_not_empty(
@@ -127,7 +129,7 @@ def test_from_a_local_file_whose_plan_is_not_empty(
 ) -> None:
     file = tmp_path / "terraform.tfstate"
     file.write_bytes(state(4))
-    taken = migrate(
+    migration = migrate(
         served,
         ours.token_of(ours.operator),
         "--spec",
@@ -137,8 +139,8 @@ def test_from_a_local_file_whose_plan_is_not_empty(
         "--file",
         str(file),
     )
-    assert taken.returncode == 1, taken.stdout + taken.stderr
-    assert "NOT empty: 4 to add, 2 of the outputs to change." in taken.stdout
+    assert migration.returncode == 1, migration.stdout + migration.stderr
+    assert "NOT empty: 4 to add, 2 of the outputs to change." in migration.stdout
     assert StateVersion.objects.get(spec=project.spec).serial == 4
 
 

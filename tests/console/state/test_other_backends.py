@@ -68,9 +68,9 @@ def _start(family: str, folder: Path) -> Any:
 @contextmanager
 def _postgres(folder: Path) -> Iterator[Cloud]:
     """A database of its own on the suite's server."""
-    chosen = connection.settings_dict
-    login = {"host": chosen["HOST"], "user": chosen["USER"], "password": chosen["PASSWORD"]}
-    name = f"states_{chosen['NAME']}"
+    database = connection.settings_dict
+    login = {"host": database["HOST"], "user": database["USER"], "password": database["PASSWORD"]}
+    name = f"states_{database['NAME']}"
     with psycopg.connect(**login, dbname="postgres", autocommit=True) as server:
         server.execute(f'DROP DATABASE IF EXISTS "{name}"')
         server.execute(f'CREATE DATABASE "{name}"')
@@ -135,8 +135,8 @@ def planned(project: Project, runner: RunnerProcess) -> Plan:
     try:
         return project.plan(seconds=60)
     except AssertionError as error:
-        said = messages(Job.objects.filter(spec=project.spec).latest("id"))
-        raise AssertionError(f"{error}\n{said}\n{runner.log}") from error
+        lines = messages(Job.objects.filter(spec=project.spec).latest("id"))
+        raise AssertionError(f"{error}\n{lines}\n{runner.log}") from error
 
 
 def everything_in(plan: Plan) -> str:
@@ -163,8 +163,8 @@ def test_two_applies_at_once(clouds: Clouds, kind: str, ours: Tenant, tmp_path: 
     second.let_go()
     assert "0 added" in second.apply()
     for secret in secrets_of(cloud):
-        kept = [path for path in second.folder.rglob("*") if path.is_file()]
-        assert not [path for path in kept if secret in path.read_text("latin-1")]
+        files = [path for path in second.folder.rglob("*") if path.is_file()]
+        assert not [path for path in files if secret in path.read_text("latin-1")]
 
 
 def test_a_repeated_request_for_a_lock_is_not_a_conflict_and_another_one_is(clouds: Clouds) -> None:
@@ -225,7 +225,7 @@ S3 = {"bucket": "b", "region": "eu-west-1"}
 def test_the_organizations_choice_holds_for_specs_that_say_nothing_and_have_no_state_here(
     ours: Tenant,
 ) -> None:
-    with_state, with_own, new = ours.spec, ours.new_spec("own"), ours.new_spec("fresh")
+    with_state, with_own, without_state = ours.spec, ours.new_spec("own"), ours.new_spec("fresh")
     import_state(spec=with_state, body=before(1), imported_by=ours.operator)
     choose(ours, kind="s3", for_spec=False, settings=S3, environment={"AWS_PROFILE": "states"})
     choose_backend(
@@ -234,10 +234,10 @@ def test_the_organizations_choice_holds_for_specs_that_say_nothing_and_have_no_s
     )  # fmt: skip
     assert backend_document(with_state) == {"kind": "console"}
     assert backend_document(with_own) == {"kind": "console"}
-    assert backend_document(new) == {
+    assert backend_document(without_state) == {
         "kind": "s3", "settings": {**S3, "key": "slipway/ours/fresh.tfstate"},
     }  # fmt: skip
-    assert current_document(new)["backend"]["kind"] == "s3"
+    assert current_document(without_state)["backend"]["kind"] == "s3"
 
 
 def test_a_state_that_is_here_has_to_be_moved_first(ours: Tenant) -> None:

@@ -46,17 +46,17 @@ def test_no_page_holds_a_sensitive_value(ours: Tenant, versions: None, path: str
 
 
 def test_the_list_of_versions_says_who_wrote_each(ours: Tenant, versions: None) -> None:
-    shown = text_of(signed_in(ours.viewer), STATE)
-    assert "ours-operator uploaded it" in shown
-    assert "Roll back" not in shown, "a viewer cannot"
-    assert "Download" not in shown
-    assert "backend &quot;http&quot;" in shown
+    page = text_of(signed_in(ours.viewer), STATE)
+    assert "ours-operator uploaded it" in page
+    assert "Roll back" not in page, "a viewer cannot"
+    assert "Download" not in page
+    assert "backend &quot;http&quot;" in page
     assert "Roll back" in text_of(signed_in(ours.admin), STATE)
 
 
 def test_the_resources_are_a_tree_that_can_be_searched(ours: Tenant, versions: None) -> None:
     client = signed_in(ours.viewer)
-    shown = text_of(client, STATE + "1/")
+    page = text_of(client, STATE + "1/")
     for words in (
         "module.network",
         "module.store",
@@ -64,10 +64,10 @@ def test_the_resources_are_a_tree_that_can_be_searched(ours: Tenant, versions: N
         "data.aws_ami.newest",
         "aws_vpc.main",
     ):
-        assert words in shown.replace("&quot;", '"')
-    found = text_of(client, STATE + "1/", q="SUBNET")
-    assert "aws_subnet.private[0]" in found
-    assert "aws_vpc" not in found
+        assert words in page.replace("&quot;", '"')
+    page = text_of(client, STATE + "1/", q="SUBNET")
+    assert "aws_subnet.private[0]" in page
+    assert "aws_vpc" not in page
     assert "No resources match" in text_of(client, STATE + "1/", q="nothing-like-this")
     assert "tainted" in text_of(client, STATE + "2/")
     # Revealing is of what the last deploy left, which need not be what this version has.
@@ -76,11 +76,11 @@ def test_the_resources_are_a_tree_that_can_be_searched(ours: Tenant, versions: N
 
 def test_attributes_are_shown_with_what_is_sensitive_masked(ours: Tenant, versions: None) -> None:
     address = 'module.data["eu"].module.store.aws_db_instance.main'
-    shown = text_of(signed_in(ours.viewer), STATE + "1/resource", address=address)
-    assert SECRET not in shown
-    assert shown.count("(sensitive)") == 3, "marked, marked inside a list, and known by its name"
-    assert "db-1" in shown
-    assert "platform" in shown
+    page = text_of(signed_in(ours.viewer), STATE + "1/resource", address=address)
+    assert SECRET not in page
+    assert page.count("(sensitive)") == 3, "marked, marked inside a list, and known by its name"
+    assert "db-1" in page
+    assert "platform" in page
     assert signed_in(ours.viewer).get(STATE + "1/resource", {"address": "no.such"}).status_code == 404
 
 
@@ -89,7 +89,7 @@ GIVEN = "given-as-sensitive-to-the-spec"
 
 def with_copies(serial: int, size: str = "small") -> bytes:
     """A secret that is marked in one place only, and one that nothing in the state marks at all."""
-    kept = resource(
+    secret = resource(
         "terraform_data.one",
         {
             "input": {"value": SECRET, "type": "string"},
@@ -100,7 +100,7 @@ def with_copies(serial: int, size: str = "small") -> bytes:
         sensitive_attributes=[secret_at("input")],
     )
     outputs = {"url": {"value": f"https://me:{GIVEN}@example.com/{size}", "type": "string"}}
-    return state(serial, outputs=outputs, resources=[kept])
+    return state(serial, outputs=outputs, resources=[secret])
 
 
 def test_a_secret_is_masked_where_nothing_marks_it(ours: Tenant) -> None:
@@ -119,14 +119,14 @@ def test_a_secret_is_masked_where_nothing_marks_it(ours: Tenant) -> None:
 
 
 def test_the_difference_between_two_versions(ours: Tenant, versions: None) -> None:
-    shown = text_of(signed_in(ours.viewer), STATE + "compare?from=2&to=1").replace("&quot;", '"')
-    assert SECRET not in shown
-    assert "5 resources differ" in shown
-    assert "aws_s3_bucket.logs" in shown
-    assert "aws_subnet.private" in shown
-    assert "aws_vpc" not in shown, "it does not differ"
-    assert "(sensitive, changed)" in shown
-    assert "db2.example.com" in shown
+    page = text_of(signed_in(ours.viewer), STATE + "compare?from=2&to=1").replace("&quot;", '"')
+    assert SECRET not in page
+    assert "5 resources differ" in page
+    assert "aws_s3_bucket.logs" in page
+    assert "aws_subnet.private" in page
+    assert "aws_vpc" not in page, "it does not differ"
+    assert "(sensitive, changed)" in page
+    assert "db2.example.com" in page
 
 
 def test_a_download_is_whole_and_on_record(ours: Tenant, versions: None) -> None:
@@ -213,10 +213,10 @@ def test_strangers_find_nothing(ours: Tenant, theirs: Tenant, versions: None) ->
 def test_the_overview_lists_every_spec_with_its_lock(ours: Tenant, versions: None) -> None:
     ours.new_spec("other")
     StateLock.objects.create(spec=ours.spec, lock_id="a", info={"ID": "a"}, user=ours.operator)
-    shown = text_of(signed_in(ours.viewer), "/ours/state/")
-    assert "network" in shown
-    assert "other" in shown
-    assert "ours-operator" in shown
+    page = text_of(signed_in(ours.viewer), "/ours/state/")
+    assert "network" in page
+    assert "other" in page
+    assert "ours-operator" in page
 
 
 def test_a_backend_is_chosen_by_an_admin_and_its_secrets_are_not_shown_again(ours: Tenant) -> None:
@@ -232,9 +232,9 @@ def test_a_backend_is_chosen_by_an_admin_and_its_secrets_are_not_shown_again(our
     backend = Backend.objects.get(spec=ours.spec)
     assert backend.settings == {"bucket": "states", "region": "eu-west-1", "use_lockfile": True}
     assert b"hidden-value" not in bytes(backend.sealed_environment or b"")
-    shown = text_of(admin, STATE + "backend")
-    assert "AWS_SECRET_ACCESS_KEY" in shown
-    assert "hidden-value" not in shown
+    page = text_of(admin, STATE + "backend")
+    assert "AWS_SECRET_ACCESS_KEY" in page
+    assert "hidden-value" not in page
     assert "Amazon S3" in text_of(admin, STATE)
     for event in AuditEvent.objects.filter(action="state.backend_chosen"):
         assert "hidden-value" not in json.dumps(event.data)

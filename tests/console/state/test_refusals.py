@@ -200,8 +200,8 @@ def test_writing_without_the_lock(person: StateClient, ours: Tenant) -> None:
 
 def test_writing_under_somebody_elses_lock(person: StateClient, attempt: StateClient, ours: Tenant) -> None:
     lock_id = attempt.locked()
-    for held in (lock_id, "another", ""):
-        answer = person.write(state(), held)
+    for sent_id in (lock_id, "another", ""):
+        answer = person.write(state(), sent_id)
         assert answer.status_code == 423
         assert answer.json()["ID"] == lock_id
     assert not StateVersion.objects.exists()

@@ -75,11 +75,11 @@ def test_the_second_apply_is_refused_while_the_first_one_holds_the_lock(
 ) -> None:
     first, second = ready(laptop, WAITING), ready(laptop)
     with first.in_the_middle():
-        held = StateLock.objects.get(spec=ours.spec)
+        lock = StateLock.objects.get(spec=ours.spec)
         refused = second.try_to("apply", "-no-color", "-auto-approve")
         assert refused.returncode == 1
         assert "already locked" in refused.stderr
-        assert f"ID={held.lock_id}" in refused.stderr
+        assert f"ID={lock.lock_id}" in refused.stderr
     assert len(serials(ours)) >= 1
     assert not StateLock.objects.exists()
 
@@ -103,15 +103,15 @@ def test_a_killed_terraform_leaves_its_lock_and_force_unlock_takes_it_away(
     first = ready(laptop, WAITING)
     with first.in_the_middle() as applying:
         applying.kill()
-    held = StateLock.objects.get(spec=ours.spec)
+    lock = StateLock.objects.get(spec=ours.spec)
     second = ready(laptop)
     assert second.try_to("apply", "-no-color", "-auto-approve").returncode == 1
     # Its holder is the same person, on another machine.
-    second.run("force-unlock", "-force", held.lock_id)
+    second.run("force-unlock", "-force", lock.lock_id)
     assert not StateLock.objects.exists()
     event = AuditEvent.objects.get(action="state.force_unlocked")
     assert event.actor_name == ours.operator.username
-    assert event.data["lock_id"] == held.lock_id
+    assert event.data["lock_id"] == lock.lock_id
     second.apply()
 
 
@@ -119,20 +119,20 @@ def test_somebody_elses_lock_is_taken_away_by_an_admin_only(laptop: NewLaptop, o
     first = ready(laptop, WAITING)
     with first.in_the_middle() as applying:
         applying.kill()
-    held = StateLock.objects.get(spec=ours.spec)
+    lock = StateLock.objects.get(spec=ours.spec)
     another = ready(laptop, person="second_operator")
-    refused = another.try_to("force-unlock", "-force", held.lock_id)
+    refused = another.try_to("force-unlock", "-force", lock.lock_id)
     assert refused.returncode == 1
-    assert StateLock.objects.filter(lock_id=held.lock_id).exists()
-    ready(laptop, person="admin").run("force-unlock", "-force", held.lock_id)
+    assert StateLock.objects.filter(lock_id=lock.lock_id).exists()
+    ready(laptop, person="admin").run("force-unlock", "-force", lock.lock_id)
     assert not StateLock.objects.exists()
 
 
 def test_a_lock_stolen_in_the_middle_of_an_apply_loses_nothing(laptop: NewLaptop, ours: Tenant) -> None:
     first = ready(laptop, WAITING)
     with first.in_the_middle() as applying:
-        held = StateLock.objects.get(spec=ours.spec)
-        ready(laptop, person="admin").run("force-unlock", "-force", held.lock_id)
+        lock = StateLock.objects.get(spec=ours.spec)
+        ready(laptop, person="admin").run("force-unlock", "-force", lock.lock_id)
         first.let_go()
         assert applying.end() == 1, applying.printed
     assert serials(ours) == []

@@ -48,8 +48,8 @@ def test_of_many_who_want_the_lock_one_gets_it(background: Background, ours: Ten
         StateClient.of_person(background, ours.spec, ours, role)
         for role in ("operator", "second_operator", "admin")
     ]
-    wanted = [person.begin_lock(f"lock-{index}") for index, person in enumerate(people * 4)]
-    codes = sorted(answer.result(30).status_code for answer in wanted)
+    attempts = [person.begin_lock(f"lock-{index}") for index, person in enumerate(people * 4)]
+    codes = sorted(answer.result(30).status_code for answer in attempts)
     assert codes == [200] + [423] * 11
 
 
@@ -86,19 +86,19 @@ def test_a_new_key_seals_and_the_old_one_still_opens_until_everything_is_sealed_
     person: StateClient, ours: Tenant, settings: Any
 ) -> None:
     person.store(state(1))
-    old = settings.SLIPWAY_ENCRYPTION_KEYS
-    new = vault.new_key()
+    old_keys = settings.SLIPWAY_ENCRYPTION_KEYS
+    new_key = vault.new_key()
     try:
-        _use_keys(settings, f"{new},{old}")
+        _use_keys(settings, f"{new_key},{old_keys}")
         person.store(state(2))
         call_command("reseal")
-        _use_keys(settings, new)
-        assert [read_version(version=one) for one in StateVersion.objects.order_by("serial")] == [
+        _use_keys(settings, new_key)
+        assert [read_version(version=version) for version in StateVersion.objects.order_by("serial")] == [
             state(1),
             state(2),
         ]
     finally:
-        _use_keys(settings, old)
+        _use_keys(settings, old_keys)
 
 
 def _use_keys(settings: Any, keys: str) -> None:
@@ -132,9 +132,9 @@ def test_the_api_tells_of_versions_and_lock_and_rolls_back(
 
 def test_the_api_chooses_a_backend_and_never_shows_its_secrets(console: Console, ours: Tenant) -> None:
     admin, path = console.person(ours, "admin"), f"/api/specs/{ours.spec.pk}/state/backend"
-    chosen = {"kind": "pg", "environment": {"PG_CONN_STR": "postgres://u:hidden@h/d"}}
-    assert console.person(ours, "operator").put(path, json=chosen).status_code == 403
-    assert admin.put(path, json=chosen).status_code == 200
-    told = admin.get(path)
-    assert told.json()["environment"] == ["PG_CONN_STR"]
-    assert "hidden" not in told.text
+    backend = {"kind": "pg", "environment": {"PG_CONN_STR": "postgres://u:hidden@h/d"}}
+    assert console.person(ours, "operator").put(path, json=backend).status_code == 403
+    assert admin.put(path, json=backend).status_code == 200
+    answer = admin.get(path)
+    assert answer.json()["environment"] == ["PG_CONN_STR"]
+    assert "hidden" not in answer.text

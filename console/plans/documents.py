@@ -18,7 +18,7 @@ def raw_plan(plan: Plan) -> bytes:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """What the runner uploaded."""
+    """Return the plan's JSON as the runner uploaded it."""
     sealed = plan.files.sealed_json
     document: dict[str, Any] = orjson.loads(unseal(sealed, context=f"plan-json:{plan.pk}"))
     return document

@@ -1,4 +1,4 @@
-"""What becomes of an attempt's lock, and of its spec, when the attempt is over and the lock is not."""
+"""Abandoned locks: of attempts that are over while their lock is not."""
 
 import logging
 from uuid import UUID
@@ -49,7 +49,7 @@ def abandoned_locks() -> list[StateLock]:
 
 
 def changed_nothing(attempt: Attempt) -> str | None:
-    """Why we know that the attempt changed no infrastructure; None when it may have."""
+    """Explain why the attempt changed no infrastructure; None when it may have."""
     if attempt.started_at is None:
         return f"{attempt.job} was lost before it began: nothing ran."
     if not attempt.job.kind.changes_infrastructure:
@@ -58,7 +58,7 @@ def changed_nothing(attempt: Attempt) -> str | None:
 
 
 def has_interrupted_an_apply(attempt: Attempt) -> bool:
-    """Whether Terraform was at work on the infrastructure: it had the lock, or has saved something."""
+    """Tell whether Terraform was at work on the infrastructure: it had the lock, or has saved something."""
     if not attempt.job.kind.changes_infrastructure or attempt.started_at is None:
         return False
     kept_here = attempt.job.config_snapshot.get("backend", {}).get("kind", "console") == "console"
