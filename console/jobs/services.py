@@ -238,7 +238,7 @@ def _snapshot_to_run(request: JobRequest, revision: Revision) -> dict[str, Any]:
 
 def _with_fields_of_hooks(spec: Spec, document: dict[str, Any]) -> dict[str, Any]:
     parts = [hook(spec) for hook in hooks.snapshot_fields]
-    return document | reduce(hooks.add_fields, parts, {})
+    return document | reduce(hooks.add_fields, parts, dict[str, Any]())
 
 
 def _enqueue(request: JobRequest, snapshot: dict[str, Any], revision: int | None) -> Job:

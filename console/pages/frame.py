@@ -18,7 +18,7 @@ from django_htmx.http import HttpResponseClientRedirect, HttpResponseLocation
 from django_htmx.middleware import HtmxDetails
 
 from console.accounts.models import Membership, Organization, User
-from console.accounts.rights import OPERATING, Right
+from console.accounts.rights import Right
 from console.errors import Forbidden, SlipwayError
 from console.pages.rail import RAIL, Place, place_of
 from runner import __version__
@@ -132,15 +132,6 @@ class Shell:
         return {right: membership is not None and membership.may(right) for right in Right}
 
     @property
-    def may_operate(self) -> bool:
-        """Every right of an operator; a condition about one right asks for that one."""
-        return all(self.may[right] for right in OPERATING)
-
-    @property
-    def may_administer(self) -> bool:
-        return all(self.may.values())
-
-    @property
     def theme(self) -> str:
         theme = self._request.COOKIES.get("slipway_theme", "")
         return theme if theme in THEMES else ""
@@ -152,7 +143,7 @@ class Shell:
 
     @property
     def rail(self) -> list[Place]:
-        return [place for place in RAIL if self.may_administer or not place.admins_only]
+        return [place for place in RAIL if self.may[place.right]]
 
     @property
     def server_time(self) -> str:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from django.urls import ResolverMatch
 
+from console.accounts.rights import Right
+
 ORGANIZATION = "<slug:org>/"
 
 
@@ -17,7 +19,8 @@ class Place:
     address: str
     #: The first words of the addresses that belong to it.
     words: tuple[str, ...]
-    admins_only: bool = False
+    #: The right that a person needs to be offered it.
+    right: Right = Right.SEE
 
 
 RAIL = (
@@ -27,7 +30,7 @@ RAIL = (
     Place("runners", "Runners", "runners", words=("runners",)),
     Place("identities", "Identities", "identities", words=("identities",)),
     Place("state", "State", "states", words=("state",)),
-    Place("audit", "Audit", "audit", words=("audit",), admins_only=True),
+    Place("audit", "Audit", "audit", words=("audit",), right=Right.READ_AUDIT),
     Place("settings", "Settings", "settings", words=("settings",)),
 )
 

@@ -6,8 +6,6 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 
-from console.accounts.access import membership_of
-from console.accounts.rights import Right
 from console.errors import BadInput, NotFound
 from console.inputs import whole_number
 from console.pages.forms.backend import backend_form, chosen_backend
@@ -223,7 +221,6 @@ def question(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
 
 def _frame(request: PageRequest, spec: Spec) -> dict[str, Any]:
     """The context of every page of a Spec's state."""
-    membership = membership_of(request.user, spec.organization)
     lock, backend = held_lock(spec), backend_of(spec)
     return {
         "spec": spec,
@@ -231,8 +228,6 @@ def _frame(request: PageRequest, spec: Spec) -> dict[str, Any]:
         "abandoned": lock is not None and _is_abandoned(lock),
         "backend": backend,
         "backend_name": BackendKind(backend.kind).label if backend else "",
-        "may_operate": membership.may(Right.READ_SECRETS) and membership.may(Right.WRITE_STATE),
-        "may_administer": membership.may(Right.MANAGE_STATE),
         "may_unlock": lock is not None and access.may_unlock(request.user, spec),
     }
 

@@ -3,9 +3,12 @@
 from functools import lru_cache
 
 from django import template
+from django.template.context import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from console.jobs.access import right_to_retry
+from console.jobs.models import Job
 from console.jobs.types import kind_of
 from console.pages.templatetags.parts import icon
 
@@ -25,3 +28,10 @@ def status(name: str, large: bool = False) -> SafeString:
 def type_name(type: str) -> str:
     """Name a job type as people call it; the API and programs use its code."""
     return kind_of(type).name
+
+
+@register.simple_tag(takes_context=True)
+def may_retry(context: Context, job: Job) -> bool:
+    """Answer as the door behind the Retry button does."""
+    may: bool = context["shell"].may[right_to_retry(job)]
+    return may
