@@ -12,12 +12,15 @@ from typing import Any
 KEYS = ("destroy", "speculative", "refresh_only")
 
 
+def intent_to(*, destroy: bool = False, preview_revision: int | None = None) -> dict[str, Any]:
+    """Return the keys that say what a plan is for; none for a plan of the Spec as it is."""
+    if preview_revision is not None:
+        return {"speculative": {"revision": preview_revision}}
+    return {"destroy": True} if destroy else {}
+
+
 def as_destroy(snapshot: dict[str, Any]) -> dict[str, Any]:
     return {**snapshot, "destroy": True}
-
-
-def as_speculative(snapshot: dict[str, Any], *, revision: int) -> dict[str, Any]:
-    return {**snapshot, "speculative": {"revision": revision}}
 
 
 def as_refresh_only(snapshot: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A person's actions on jobs: request, cancel, retry."""
 
 import dataclasses
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,30 @@ from specs.services import check_document, follow_git
 from specs.snapshot import snapshot_hash, snapshot_of
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """One request for a job of a Spec. A repeat with the same Idempotency-Key must ask for the same."""
+
+    spec: Spec
+    type: JobType
+    requested_by: User | None
+    #: See `console.jobs.intent`; empty for a plan of the Spec as it is.
+    plan_intent: dict[str, Any] = field(default_factory=dict)
+    plan_id: UUID | None = None
+    retry_of: Job | None = None
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        request = {
+            "spec": str(self.spec.pk),
+            "type": self.type,
+            "plan": str(self.plan_id or ""),
+            "retry_of": str(self.retry_of.pk) if self.retry_of else "",
+        }
+        return snapshot_hash({**request, **self.plan_intent})
+
+
 def request_plan(
     *,
     spec: Spec,
@@ -50,16 +75,18 @@ def request_plan(
         raise BadInput(
             "A speculative plan of a revision cannot be a destroy plan: give either revision or destroy."
         )
-    previewed = None if revision is None else revision_of(spec, revision)
-    planned = previewed or follow_git(spec=spec, author=requested_by)
-    return request_job(
+    request = JobRequest(
         spec=spec,
         type=JobType.PLAN,
         requested_by=requested_by,
-        snapshot=_snapshot_to_plan(spec, planned, destroy=destroy, speculative=previewed is not None),
-        revision=planned.number,
+        plan_intent=intent.intent_to(destroy=destroy, preview_revision=revision),
         idempotency_key=idempotency_key,
     )
+    if first := first_job_of(request):
+        return first
+    # After the look for a repeat, which must not fetch from Git again.
+    planned = follow_git(spec=spec, author=requested_by) if revision is None else revision_of(spec, revision)
+    return queue_job(request, snapshot=_snapshot_to_run(request, planned), revision=planned.number)
 
 
 def request_destroy(
@@ -83,46 +110,49 @@ def request_job(
     requested_by: User | None,
     snapshot: dict[str, Any] | None = None,
     revision: int | None = None,
-    plan_id: UUID | None = None,
     retry_of: Job | None = None,
     idempotency_key: str | None = None,
-    require: Callable[[], None] | None = None,
 ) -> Job:
-    """Queue one job of a spec. A second active job of the spec is refused with the first one's URL.
-
-    `require` refuses by raising. It is not called for the repeat of a request that was accepted.
-    """
+    """Queue one job of a Spec: with this snapshot, else with the newest revision's."""
+    request = JobRequest(
+        spec=spec,
+        type=type,
+        requested_by=requested_by,
+        plan_intent=intent.intent_of(snapshot or {}),
+        retry_of=retry_of,
+        idempotency_key=idempotency_key,
+    )
+    if first := first_job_of(request):
+        return first
     if snapshot is None:
         newest = current_revision(spec)
-        snapshot, revision = current_document(spec, newest), newest.number
-    request_sha256 = _request_digest(
-        spec=spec, type=type, plan_id=plan_id, retry_of=retry_of, plan_intent=intent.intent_of(snapshot)
-    )
-    first = _first_request(spec.organization_id, idempotency_key, request_sha256)
-    if first is not None:
-        return first
-    if require is not None:
-        require()
-    require_requestable(spec, snapshot)
-    require_gates_open(spec=spec, type=type)
-    if plan_id is None and retry_of is None:
-        check_document(snapshot)  # a missing value or a syntax error is refused before the job is queued
+        snapshot, revision = _snapshot_to_run(request, newest), newest.number
+    elif retry_of is None:
+        check_document(snapshot)
+    return queue_job(request, snapshot=snapshot, revision=revision)
+
+
+def first_job_of(request: JobRequest) -> Job | None:
+    """Return the job that this request's Idempotency-Key has queued before."""
+    if request.idempotency_key is None:
+        return None
+    jobs = Job.objects.filter(organization_id=request.spec.organization_id)
+    job = jobs.filter(idempotency_key=request.idempotency_key).first()
+    if job is not None and job.request_sha256 != request.digest:
+        raise IdempotencyMismatch
+    return job
+
+
+def queue_job(request: JobRequest, *, snapshot: dict[str, Any], revision: int | None) -> Job:
+    """Queue the job. A second active job of the Spec is refused with the first one's URL."""
+    require_requestable(request.spec, snapshot)
+    require_gates_open(spec=request.spec, type=request.type)
     try:
         with transaction.atomic():
-            return _enqueue(
-                spec=spec,
-                type=type,
-                document=snapshot,
-                revision=revision,
-                requested_by=requested_by,
-                plan_id=plan_id,
-                retry_of=retry_of,
-                idempotency_key=idempotency_key,
-                request_sha256=request_sha256,
-            )
+            return _enqueue(request, snapshot, revision)
     except IntegrityError as error:
         # The index decides, not a check before: two clicks can race.
-        return _explain_refusal(error, spec, idempotency_key, request_sha256)
+        return _explain_refusal(error, request)
 
 
 def cancel_job(*, job: Job, requested_by: User, force: bool = False) -> Job:
@@ -185,10 +215,7 @@ def require_unprotected(spec: Spec) -> None:
 
 def current_document(spec: Spec, revision: Revision | None = None) -> dict[str, Any]:
     """Return the snapshot that a job of the Spec would carry now: of a revision, else of the newest."""
-    fields: dict[str, Any] = {}
-    for hook in hooks.snapshot_fields:
-        fields = hooks.add_fields(fields, hook(spec))
-    return snapshot_of(spec, revision) | fields
+    return _with_fields_of_hooks(spec, snapshot_of(spec, revision))
 
 
 def enqueue(new: queue.NewJob, *, requested_by: User | None) -> Job:
@@ -202,56 +229,41 @@ def enqueue(new: queue.NewJob, *, requested_by: User | None) -> Job:
     return job
 
 
-def _enqueue(
-    *,
-    spec: Spec,
-    type: JobType,
-    document: dict[str, Any],
-    revision: int | None,
-    requested_by: User | None,
-    plan_id: UUID | None,
-    retry_of: Job | None,
-    idempotency_key: str | None,
-    request_sha256: str,
-) -> Job:
-    kind = kind_of(type)
+def _snapshot_to_run(request: JobRequest, revision: Revision) -> dict[str, Any]:
+    """Return the snapshot of a new job; refuse one that lacks a value or does not parse."""
+    document = snapshot_of(request.spec, revision)
+    check_document(document)
+    return _with_fields_of_hooks(request.spec, document) | request.plan_intent
+
+
+def _with_fields_of_hooks(spec: Spec, document: dict[str, Any]) -> dict[str, Any]:
+    parts = [hook(spec) for hook in hooks.snapshot_fields]
+    return document | reduce(hooks.add_fields, parts, {})
+
+
+def _enqueue(request: JobRequest, snapshot: dict[str, Any], revision: int | None) -> Job:
+    spec, kind = request.spec, kind_of(request.type)
     new = queue.NewJob(
         organization_id=spec.organization_id,
-        type=type.value,
+        type=request.type.value,
         spec_id=spec.pk,
-        plan_id=plan_id,
+        plan_id=request.plan_id,
         pool_id=spec.pool_id,
         revision=revision,
-        config_snapshot=document,
-        snapshot_hash=snapshot_hash(document),
-        retry_of_id=retry_of.pk if retry_of else None,
-        idempotency_key=idempotency_key,
-        request_sha256=request_sha256,
+        config_snapshot=snapshot,
+        snapshot_hash=snapshot_hash(snapshot),
+        retry_of_id=request.retry_of.pk if request.retry_of else None,
+        idempotency_key=request.idempotency_key,
+        request_sha256=request.digest,
         max_retries=kind.max_retries,
         timeout_seconds=kind.timeout_seconds,
     )
-    job = enqueue(new, requested_by=requested_by)
+    job = enqueue(new, requested_by=request.requested_by)
     job.spec = spec
     # The enqueue has locked the organization's row, for which an archiving waits too.
     if queue.is_archived(spec_id=spec.pk):
         raise SpecArchived
     return job
-
-
-def _snapshot_to_plan(spec: Spec, revision: Revision, *, destroy: bool, speculative: bool) -> dict[str, Any]:
-    document = current_document(spec, revision)
-    if speculative:
-        return intent.as_speculative(document, revision=revision.number)
-    return intent.as_destroy(document) if destroy else document
-
-
-def _request_digest(
-    *, spec: Spec, type: JobType, plan_id: UUID | None, retry_of: Job | None, plan_intent: dict[str, Any]
-) -> str:
-    """Return the digest of the request, which a repeated Idempotency-Key must match."""
-    retried = str(retry_of.pk) if retry_of else ""
-    request = {"spec": str(spec.pk), "type": type, "plan": str(plan_id or ""), "retry_of": retried}
-    return snapshot_hash({**request, **plan_intent})
 
 
 def _actor(person: User | None) -> queue.Actor:
@@ -260,23 +272,12 @@ def _actor(person: User | None) -> queue.Actor:
     return queue.Actor(ActorKind.PERSON, person.pk, person.get_username())
 
 
-def _first_request(organization_id: UUID, idempotency_key: str | None, request_sha256: str) -> Job | None:
-    if idempotency_key is None:
-        return None
-    job = Job.objects.filter(organization_id=organization_id, idempotency_key=idempotency_key).first()
-    if job is not None and job.request_sha256 != request_sha256:
-        raise IdempotencyMismatch
-    return job
-
-
-def _explain_refusal(
-    error: IntegrityError, spec: Spec, idempotency_key: str | None, request_sha256: str
-) -> Job:
+def _explain_refusal(error: IntegrityError, request: JobRequest) -> Job:
     """Return the first job of a repeated key, or refuse with the job that holds the Spec."""
     # Either index may be the first to refuse a repeat: the first job is active, and it has the key.
-    first = _first_request(spec.organization_id, idempotency_key, request_sha256)
-    if first is not None:
+    if first := first_job_of(request):
         return first
+    spec = request.spec
     if "job_one_active_per_spec" not in str(error):
         raise error
     holder = Job.objects.filter(spec=spec, status__in=ACTIVE_STATUSES).select_related("organization").first()

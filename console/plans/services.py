@@ -25,10 +25,10 @@ from console.errors import (
 )
 from console.inputs import without_nul
 from console.jobs.hooks import JobEnd
-from console.jobs.intent import is_destroy, is_speculative
+from console.jobs.intent import intent_of, is_destroy, is_speculative
 from console.jobs.lifecycle import SUCCESS
 from console.jobs.models import Job
-from console.jobs.services import request_job, require_requestable
+from console.jobs.services import JobRequest, first_job_of, queue_job, require_requestable
 from console.live import topics
 from console.live.publish import publish_on_commit
 from console.plans.approvals import require_approvals
@@ -82,22 +82,20 @@ def request_deploy(
     *, plan: Plan, requested_by: User, confirmation: str = "", idempotency_key: str | None = None
 ) -> Job:
     """Queue the apply of exactly the plan that was reviewed; of a plan to destroy, the DESTROY."""
-
-    def require() -> None:
-        require_applicable(plan, applied_by=requested_by)
-        require_confirmation(plan, confirmation)
-
+    request = JobRequest(
+        spec=plan.spec,
+        type=JobType.DESTROY if plan.destroy else JobType.DEPLOY,
+        requested_by=requested_by,
+        plan_intent=intent_of(plan.job.config_snapshot),
+        plan_id=plan.pk,
+        idempotency_key=idempotency_key,
+    )
+    if first := first_job_of(request):
+        return first
+    require_applicable(plan, applied_by=requested_by)
+    require_confirmation(plan, confirmation)
     with transaction.atomic():
-        job = request_job(
-            spec=plan.spec,
-            type=JobType.DESTROY if plan.destroy else JobType.DEPLOY,
-            requested_by=requested_by,
-            snapshot=plan.job.config_snapshot,
-            revision=plan.job.revision,
-            plan_id=plan.pk,
-            idempotency_key=idempotency_key,
-            require=require,
-        )
+        job = queue_job(request, snapshot=plan.job.config_snapshot, revision=plan.job.revision)
         if reasons := guard_reasons(plan):
             record(
                 organization=plan.organization,

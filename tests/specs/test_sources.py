@@ -131,6 +131,22 @@ def test_what_is_saved_while_a_ref_is_followed_stays(
     assert (document["variables"], document["source"]["commit"]) == ({"size": 8}, second)
 
 
+def test_a_repeated_request_does_not_follow_the_branch_again(
+    console: Console, ours: Tenant, repository: Repository
+) -> None:
+    repository.commit(GIT_FILES)
+    api = console.person(ours, "operator")
+    source = {"kind": "git", "url": repository.url, "path": "env/prod"}
+    spec = new_spec(api, ours, source=source, variables={"size": 4})
+    request = {"spec": str(spec.pk), "type": "PLAN"}
+    first = api.post("/api/jobs", json=request, headers={"Idempotency-Key": "one"})
+    repository.commit({"env/prod/main.tf": "resource {"})
+    again = api.post("/api/jobs", json=request, headers={"Idempotency-Key": "one"})
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    assert spec.revisions.count() == 1
+
+
 def test_what_a_new_commit_calls_sensitive_is_sealed(
     console: Console, ours: Tenant, repository: Repository
 ) -> None:
