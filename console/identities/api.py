@@ -26,7 +26,7 @@ from console.identities.serializers import (
     found_json,
 )
 from console.identities.services import Allowed
-from console.identities.snippets import snippets_for
+from console.identities.trust import setup_snippets
 from console.jobs.api import accepted
 from console.jobs.serializers import JobDetailSerializer
 
@@ -41,7 +41,7 @@ class IdentitiesView(APIView):
 
     @extend_schema(request=IdentityRequestSerializer, responses={201: IdentitySerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Make an identity. Admins only; of an AWS one, the answer has the external id."""
+        """Make an identity. Admins only; the answer has the external id, where the cloud asks for one."""
         organization = organization_to_administer(request.user, slug)
         body = _valid(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
@@ -82,9 +82,9 @@ class IdentityView(APIView):
 class SetupView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """What to run in the account: the trust policy, commands, Terraform, and CloudFormation for AWS."""
+        """What to run in the account: commands, Terraform, and what else the cloud takes."""
         identity = access.identity_by_id(request.user, identity_id)
-        return Response({"data": [asdict(snippet) for snippet in snippets_for(identity)]})
+        return Response({"data": [asdict(snippet) for snippet in setup_snippets(identity)]})
 
 
 class ResourcesView(APIView):

@@ -4,15 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from console.errors import IdentityChanged, IdentityNotAllowed
-from console.identities.issuer import audience_of
-from console.identities.models import CloudIdentity, Provider
-from console.identities.usage import outcome_digest, require_allowed, require_pool, snapshot_field
+from console.identities.models import CloudIdentity
+from console.identities.restrictions import require_allowed, require_pool
+from console.identities.snapshot import outcome_digest, snapshot_field
 from console.jobs.models import Job
 from runner.protocol import IdentityAccess
 from specs.models import Spec
-
-#: What STS takes as the name of a session.
-MAX_SESSION_NAME = 64
 
 
 def identity_field(spec: Spec) -> dict[str, Any]:
@@ -63,21 +60,18 @@ def identity_access(job: Job, claim_id: UUID) -> dict[str, Any]:
             identity_id=str(identity.pk),
             name=identity.name,
             provider=identity.provider,
-            settings=wire_settings(identity, job=job, spec=spec),
-            audience=audience_of(identity),
+            settings=claim_settings(identity, job=job, spec=spec),
+            audience=identity.audience,
         )
     }
 
 
-def wire_settings(identity: CloudIdentity, *, job: Job, spec: Spec | None) -> dict[str, Any]:
-    if identity.provider != Provider.AWS:
-        return dict(identity.settings)
-    # Found again in the account's own log: whose job it was.
-    name = f"slipway-{job.number}-{spec.slug if spec else identity.slug}"
-    return {
-        **identity.settings,
+def claim_settings(identity: CloudIdentity, *, job: Job, spec: Spec | None) -> dict[str, Any]:
+    return identity.cloud.claim_settings(
+        identity.settings,
         # As it was reviewed, whatever the Spec says by now.
-        "region": job.config_snapshot.get("region") or identity.settings["region"],
-        "external_id": identity.external_id,
-        "session_name": name[:MAX_SESSION_NAME],
-    }
+        region=job.config_snapshot.get("region") or "",
+        external_id=identity.external_id or "",
+        # The cloud's own log names the job by it.
+        session_name=f"slipway-{job.number}-{spec.slug if spec else identity.slug}",
+    )

@@ -10,8 +10,6 @@ from django.conf import settings
 from joserfc import jwt
 
 from console.identities.keys import current_key, private_key, published_keys
-from console.identities.models import CloudIdentity, Provider
-from console.identities.provider_settings import WEB_IDENTITY
 from console.ids import new_id
 from runner.protocol import JobType
 
@@ -83,18 +81,6 @@ def configuration() -> dict[str, Any]:
 def key_set() -> dict[str, Any]:
     """What `/.well-known/jwks.json` says."""
     return {"keys": published_keys()}
-
-
-def audience_of(identity: CloudIdentity) -> str:
-    """For whom a token of this identity is; empty where credentials are obtained without one."""
-    match identity.provider:
-        case Provider.AWS:
-            return "sts.amazonaws.com" if identity.settings["method"] == WEB_IDENTITY else ""
-        case Provider.GCP:
-            return f"https://iam.googleapis.com/{identity.settings['provider']}"
-        case Provider.AZURE:
-            return "api://AzureADTokenExchange"
-    return ""
 
 
 def subject(

@@ -9,9 +9,7 @@ from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from console.durations import duration
-from console.identities.lifetime import session_seconds_of
-from console.identities.models import CloudIdentity, Provider, SignedToken
-from console.identities.provider_settings import ASSUME_ROLE
+from console.identities.models import CloudIdentity, SignedToken
 from console.jobs.lifecycle import POLICIES, SUCCESS
 from console.jobs.models import Attempt, Job
 from runner.protocol import JobType
@@ -45,14 +43,14 @@ def credentials_of(job: Job, attempts: list[Attempt]) -> Credentials | None:
 
 def lifetime_warning(spec: Spec, type: JobType, identity: CloudIdentity | None) -> str:
     """One sentence for people, before it starts, when it will probably outlive its credentials."""
-    if identity is None or not POLICIES[type].changes_infrastructure or identity.provider == Provider.AMBIENT:
+    if identity is None or not POLICIES[type].changes_infrastructure or not identity.cloud.has_sessions:
         return ""
-    usual, session = usual_seconds(spec, type), session_seconds_of(identity)
+    usual, session = usual_seconds(spec, type), identity.session_seconds
     if usual is None or usual <= session:
         return ""
     renewed = (
         "The runner’s own role renews it, but what a provider keeps of the old session fails then."
-        if identity.settings.get("method") == ASSUME_ROLE
+        if identity.is_assumed_by_runner
         else "It is renewed on the way; a provider that keeps what it was given at the start fails then."
     )
     return (
@@ -86,9 +84,9 @@ def _present(identity: CloudIdentity, attempt: Attempt) -> tuple[datetime | None
     signed = SignedToken.objects.filter(pk=attempt.claim_id).first()
     if signed is not None:
         return signed.session_ends_at, signed.count - 1
-    if identity.settings.get("method") != ASSUME_ROLE or attempt.started_at is None:
+    if not identity.is_assumed_by_runner or attempt.started_at is None:
         return None, 0
-    return _renewed_at_half(attempt.started_at, timedelta(seconds=session_seconds_of(identity)))
+    return _renewed_at_half(attempt.started_at, timedelta(seconds=identity.session_seconds))
 
 
 def _renewed_at_half(started_at: datetime, session: timedelta) -> tuple[datetime, int]:

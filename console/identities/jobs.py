@@ -9,8 +9,9 @@ from console.accounts.models import User
 from console.errors import Conflict, JobActive
 from console.identities import services as identities
 from console.identities.models import CloudIdentity
-from console.identities.resources import KINDS, forget_lists_not_seen_since
-from console.identities.usage import pool_to_test_with, snapshot_field
+from console.identities.resources import forget_lists_not_seen_since
+from console.identities.restrictions import pool_to_test_with
+from console.identities.snapshot import snapshot_field
 from console.jobs import hooks
 from console.jobs.lifecycle import ACTIVE_STATUSES, POLICIES
 from console.jobs.models import Job
@@ -76,7 +77,7 @@ def identity_document(identity: CloudIdentity) -> dict[str, Any]:
         "format": 1,
         "identity": {**snapshot_field(identity), **named},
         "backends": _backends(identity),
-        "kinds": list(KINDS),
+        "kinds": list(identity.cloud.resource_kinds),
     }
 
 

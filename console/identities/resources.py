@@ -14,9 +14,6 @@ from console.errors import InvalidMessage, PartsMissing, TooLarge
 from console.identities.models import CloudIdentity, ResourceList, ResourcePart
 from runner.protocol import MASK, FoundResources
 
-#: What a FETCH_RESOURCES looks for, and what a blueprint's variable may name as its `picker`.
-KINDS = ("region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate")
-
 #: What one part, and one list, may have.
 MAX_PART_RESOURCES, MAX_PARTS = 2_000, 500
 MAX_ERROR_CHARS = 2_000

@@ -6,8 +6,8 @@ from django.db.models import Count
 
 from console.accounts.models import Organization
 from console.identities.models import ANY, CloudIdentity, ResourceList
+from console.identities.restrictions import may_use
 from console.identities.services import Allowed
-from console.identities.usage import may_use
 from console.jobs.models import Job
 from console.runners.models import Pool
 from specs.models import Spec

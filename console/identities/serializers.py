@@ -5,9 +5,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from console.identities.issuer import audience_of, issuer
-from console.identities.lifetime import session_seconds_of
-from console.identities.models import CloudIdentity, Provider
+from console.identities.clouds import cloud_choices
+from console.identities.issuer import issuer
+from console.identities.models import CloudIdentity
 from console.identities.resources import Found
 from console.identities.selectors import allowed_names
 
@@ -20,12 +20,19 @@ class AllowedSerializer(serializers.Serializer[Any]):
     pools = serializers.ListField(child=serializers.CharField(), required=False)
 
 
+class ProviderField(serializers.ChoiceField):
+    """The name of a cloud of the registry."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(choices=cloud_choices(), **options)
+
+
 class IdentityRequestSerializer(serializers.Serializer[Any]):
     """The body of `POST /api/organizations/{slug}/identities`."""
 
     name = serializers.CharField(max_length=100)
     slug = serializers.SlugField(max_length=60, required=False, default="")
-    provider = serializers.ChoiceField(choices=Provider.choices)
+    provider = ProviderField()
     settings = serializers.JSONField(
         default=dict, help_text="What the provider takes: see docs/identities.md."
     )
@@ -45,8 +52,8 @@ class IdentitySerializer(serializers.ModelSerializer[CloudIdentity]):
     account = serializers.CharField(read_only=True)
     allowed = serializers.SerializerMethodField()
     issuer = serializers.SerializerMethodField()
-    audience = serializers.SerializerMethodField()
-    session_seconds = serializers.SerializerMethodField()
+    audience = serializers.CharField(read_only=True)
+    session_seconds = serializers.IntegerField(read_only=True)
 
     class Meta:
         model = CloudIdentity
@@ -61,12 +68,6 @@ class IdentitySerializer(serializers.ModelSerializer[CloudIdentity]):
 
     def get_issuer(self, identity: CloudIdentity) -> str:
         return issuer()
-
-    def get_audience(self, identity: CloudIdentity) -> str:
-        return audience_of(identity)
-
-    def get_session_seconds(self, identity: CloudIdentity) -> int:
-        return session_seconds_of(identity)
 
 
 class ResourceQuerySerializer(serializers.Serializer[Any]):

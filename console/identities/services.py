@@ -13,9 +13,9 @@ from django.utils.text import slugify
 from console.accounts.models import Organization, User
 from console.audit.services import record
 from console.errors import BadInput, ConfirmationMismatch, Conflict, IdentityInUse
-from console.identities.models import ANY, CloudIdentity, Provider
-from console.identities.provider_settings import checked_settings
-from console.identities.usage import outcome_digest
+from console.identities.clouds import cloud_of
+from console.identities.models import ANY, CloudIdentity
+from console.identities.snapshot import outcome_digest
 from console.jobs.models import Job
 from console.live import topics
 from console.live.publish import publish_on_commit
@@ -48,14 +48,14 @@ def create_identity(
     allowed: Allowed | None = None,
 ) -> CloudIdentity:
     """Make an identity whole, or refuse it. Its external id is made here and never chosen by anybody."""
-    checked = checked_settings(provider, settings)
+    cloud = cloud_of(provider)
     identity = CloudIdentity(
         organization=organization,
         name=_checked_name(name),
         slug=slug or slugify(name)[:60],
         provider=provider,
-        settings=checked,
-        external_id=new_external_id() if provider == Provider.AWS else None,
+        settings=cloud.check_settings(settings),
+        external_id=new_external_id() if cloud.has_external_id else None,
         created_by=created_by,
         **_stored(organization, allowed or Allowed()),
     )
@@ -88,7 +88,7 @@ def change_identity(
     if name is not None:
         current.name = _checked_name(name)
     if settings is not None:
-        current.settings = checked_settings(current.provider, _merged(current.settings, settings))
+        current.settings = _changed_settings(current, settings)
     if allowed is not None:
         for column, value in _stored(current.organization, allowed).items():
             setattr(current, column, value)
@@ -191,12 +191,10 @@ def _require_good_slug(slug: str) -> None:
         )
 
 
-def _merged(stored: dict[str, Any], given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _changed_settings(identity: CloudIdentity, changes: Any) -> dict[str, Any]:
+    if not isinstance(changes, dict):
         raise BadInput("settings: expected an object", field="settings")
-    # The partition follows the role; the person who changes one means both.
-    kept = {key: value for key, value in stored.items() if not (key == "partition" and "role_arn" in given)}
-    return {**kept, **given}
+    return identity.cloud.check_settings(identity.cloud.merge_settings(identity.settings, changes))
 
 
 def _stored(organization: Organization, allowed: Allowed) -> dict[str, list[str]]:

@@ -11,8 +11,7 @@ from django.db.models.functions import Now
 from console.audit.models import ActorKind, AuditEvent
 from console.errors import IdentityNeedsNoToken, StaleClaim
 from console.identities.claims import usable_identity
-from console.identities.issuer import ACTIONS, TOKEN_SECONDS, Named, Signed, audience_of, sign, subject
-from console.identities.lifetime import session_seconds_of
+from console.identities.issuer import ACTIONS, TOKEN_SECONDS, Named, Signed, sign, subject
 from console.identities.models import CloudIdentity, SignedToken
 from console.jobs.models import Job, JobClaim
 from console.jobs.queue import Held
@@ -28,7 +27,7 @@ def sign_token(*, held: Held, runner: KnownRunner) -> IdentityTokenAnswer:
     if not named:
         raise IdentityNeedsNoToken
     identity = usable_identity(named, organization_id=job.organization_id, spec=job.spec, pool_id=job.pool_id)
-    audience = audience_of(identity)
+    audience = identity.audience
     if not audience:
         raise IdentityNeedsNoToken
     signed = sign(
@@ -101,7 +100,7 @@ def _keep(
     times = {
         "signed_at": now,
         "expires_at": signed.expires_at,
-        "session_ends_at": now + timedelta(seconds=session_seconds_of(identity)),
+        "session_ends_at": now + timedelta(seconds=identity.session_seconds),
     }
     if not SignedToken.objects.filter(pk=held.claim_id).update(**times, count=F("count") + 1):
         SignedToken.objects.create(claim_id=held.claim_id, identity=identity, **times)
