@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils.text import slugify
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, ConfirmationMismatch, Conflict, IdentityInUse
 from console.identities.clouds import cloud_of
@@ -68,7 +69,7 @@ def create_identity(
             f"{organization.name} already has an identity {identity.slug!r}. Choose another name.",
             field="name",
         ) from error
-    _note(identity, created_by, "identity.created", provider=provider, account=identity.account)
+    _note(identity, created_by, AuditAction.IDENTITY_CREATED, provider=provider, account=identity.account)
     return identity
 
 
@@ -102,7 +103,11 @@ def change_identity(
         current.fetched_at, current.last_fetch = None, {}
     current.save()
     _note(
-        current, changed_by, "identity.changed", changed=changed, before={key: before[key] for key in changed}
+        current,
+        changed_by,
+        AuditAction.IDENTITY_CHANGED,
+        changed=changed,
+        before={key: before[key] for key in changed},
     )
     return current
 
@@ -123,7 +128,13 @@ def delete_identity(*, identity: CloudIdentity, deleted_by: User, confirmation: 
         )
     try:
         with transaction.atomic():
-            _note(identity, deleted_by, "identity.deleted", name=identity.name, provider=identity.provider)
+            _note(
+                identity,
+                deleted_by,
+                AuditAction.IDENTITY_DELETED,
+                name=identity.name,
+                provider=identity.provider,
+            )
             _forget_jobs(identity)
             identity.delete()
     except ProtectedError as error:
@@ -255,6 +266,6 @@ def _forget_jobs(identity: CloudIdentity) -> None:
     jobs.update(identity=None)
 
 
-def _note(identity: CloudIdentity, actor: User | None, action: str, **data: Any) -> None:
+def _note(identity: CloudIdentity, actor: User | None, action: AuditAction, **data: Any) -> None:
     record(organization=identity.organization, actor=actor, action=action, target=identity, **data)
     announce(identity)

@@ -8,6 +8,7 @@ from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.models import ActorKind, AuditEvent
 from console.errors import IdentityNeedsNoToken, StaleClaim
 from console.identities.claims import usable_identity
@@ -109,7 +110,7 @@ def _keep(
         actor_kind=ActorKind.RUNNER,
         actor_id=runner.id,
         actor_name=runner.name,
-        action="identity.token_signed",
+        action=AuditAction.IDENTITY_TOKEN_SIGNED,
         target_kind="cloudidentity",
         target_id=identity.pk,
         data={

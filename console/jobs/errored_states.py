@@ -5,6 +5,7 @@ import json
 from uuid import UUID
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import InvalidMessage, NotFound, StaleClaim, TooLarge
 from console.jobs.models import Attempt, ErroredState, Job
@@ -56,7 +57,7 @@ def open_errored_state(*, job: Job, claim_id: UUID, opened_by: User) -> bytes:
     record(
         organization=job.organization,
         actor=opened_by,
-        action="job.errored_state_downloaded",
+        action=AuditAction.JOB_ERRORED_STATE_DOWNLOADED,
         target=job,
         attempt=kept.attempt.number,
     )
@@ -67,7 +68,7 @@ def _tell(attempt: Attempt) -> None:
     record(
         organization=attempt.job.organization,
         actor=None,
-        action="job.errored_state_kept",
+        action=AuditAction.JOB_ERRORED_STATE_KEPT,
         target=attempt.job,
         attempt=attempt.number,
     )

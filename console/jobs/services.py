@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.models import ActorKind
 from console.audit.services import record
 from console.errors import (
@@ -134,7 +135,7 @@ def cancel_job(*, job: Job, requested_by: User, force: bool = False) -> Job:
             raise JobFinal(f"{job} has ended: {status} is final. There is nothing to cancel.")
         cancel = _cancel_queued if status == QUEUED else _ask_to_stop
         cancel(job, requested_by)
-        action = "job.cancelled" if status == QUEUED else "job.cancel_requested"
+        action = AuditAction.JOB_CANCELLED if status == QUEUED else AuditAction.JOB_CANCEL_REQUESTED
         record(organization=job.organization, actor=requested_by, action=action, target=job, force=force)
         announce(job)
     if force:

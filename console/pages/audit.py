@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 
 from console.accounts.access import organization_to_administer
 from console.accounts.models import Organization
+from console.audit.actions import RENAMED, TARGET_KINDS, AuditAction
 from console.audit.models import AuditEvent
 from console.audit.selectors import Wanted, events_of, every_event
 from console.audit.services import record
@@ -25,11 +26,6 @@ from console.pages.frame import PageRequest, signed_in
 from specs.models import Spec
 
 COLUMNS = ("at", "actor_kind", "actor", "action", "target_kind", "target_id", "data")
-#: What is recorded about, as the filter offers it.
-KINDS = (
-    "spec", "job", "plan", "stateversion", "runner", "cloudidentity", "user", "invitation", "apitoken",
-    "registrationtoken", "variableset", "organization",
-)  # fmt: skip
 #: A cell that begins with one of these is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -45,7 +41,8 @@ def audit(request: PageRequest, org: str) -> HttpResponse:
         "found": found,
         "rows": [(event, *named.get(event.target_id, ("", ""))) for event in found.events],
         "chosen": chosen,
-        "kinds": KINDS,
+        "actions": list(AuditAction),
+        "kinds": TARGET_KINDS,
         "query": urlencode(chosen),
         "older": urlencode({**chosen, "after": str(found.next_before)}) if found.next_before else "",
         "paged": "after" in request.GET,
@@ -63,7 +60,7 @@ def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
     record(
         organization=organization,
         actor=request.user,
-        action="audit.exported",
+        action=AuditAction.AUDIT_EXPORTED,
         target=organization,
         form=form,
         filters=_chosen(request),
@@ -90,8 +87,8 @@ def _wanted(request: PageRequest) -> Wanted:
     until = _day(query.get("until", ""), "until")
     return Wanted(
         actor=query.get("actor", "").strip(),
-        action=query.get("action", "").strip(),
-        target_kind=query.get("kind", "") if query.get("kind") in KINDS else "",
+        action=_action(query.get("action", "")),
+        target_kind=query.get("kind", "") if query.get("kind") in TARGET_KINDS else "",
         target_id=_uuid(query.get("target", ""), "target"),
         since=_day(query.get("since", ""), "since"),
         before=until + timedelta(days=1) if until else None,
@@ -101,6 +98,12 @@ def _wanted(request: PageRequest) -> Wanted:
 def _chosen(request: PageRequest) -> dict[str, str]:
     names = ("actor", "action", "kind", "target", "since", "until")
     return {name: request.GET[name].strip() for name in names if request.GET.get(name, "").strip()}
+
+
+def _action(text: str) -> str:
+    """Read a name as people type or bookmarked it: a whole action, its first word, or an earlier name."""
+    name = text.strip()
+    return RENAMED.get(name, name)
 
 
 def _day(text: str, field: str) -> datetime | None:

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.models import AuditEvent
 from console.audit.services import record
 from console.errors import Draining, JobActive, SlipwayError, SpecExpired
@@ -43,7 +44,8 @@ def what_became_of(spec: Spec) -> str:
     """What the janitor did about an expiry that has passed, in a sentence; empty while it has not looked."""
     if not spec.is_expired or spec.expiry_acted_for != spec.expires_at:
         return ""
-    noted = AuditEvent.objects.filter(target_id=spec.pk, action="spec.expired").order_by("-id").first()
+    events = AuditEvent.objects.filter(target_id=spec.pk, action=AuditAction.SPEC_EXPIRED)
+    noted = events.order_by("-id").first()
     if noted is None:
         return ""
     job = noted.data.get("job")
@@ -121,7 +123,7 @@ def _note(spec: Spec, **data: str | int) -> None:
     record(
         organization=spec.organization,
         actor=None,
-        action="spec.expired",
+        action=AuditAction.SPEC_EXPIRED,
         target=spec,
         expired_at=spec.expires_at.isoformat(),
         **data,

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import DurationField, Q, Value
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.live import topics
 from console.live.publish import publish_on_commit
@@ -81,7 +82,7 @@ def note_goodbye(*, runner_id: UUID, start_id: str) -> None:
         pk=runner_id, start_id=start_id[:START_ID_CHARS], status=RunnerStatus.ONLINE
     )
     if same_start.update(status=RunnerStatus.OFFLINE, stopped_at=Now()):
-        _tell(Runner.objects.select_related("organization").get(pk=runner_id), "runner.stopped")
+        _tell(Runner.objects.select_related("organization").get(pk=runner_id), AuditAction.RUNNER_STOPPED)
 
 
 def mark_silent_runners_offline() -> list[Runner]:
@@ -96,7 +97,7 @@ def mark_silent_runners_offline() -> list[Runner]:
         if Runner.objects.filter(
             pk=runner.pk, status=RunnerStatus.ONLINE, last_contact_at=runner.last_contact_at
         ).update(status=RunnerStatus.OFFLINE):
-            _tell(runner, "runner.offline")
+            _tell(runner, AuditAction.RUNNER_WENT_OFFLINE)
             gone.append(runner)
     return gone
 
@@ -106,7 +107,7 @@ def announce(runner: Runner) -> None:
     publish_on_commit(topics.organization(runner.organization_id, "runners"))
 
 
-def _tell(runner: Runner, action: str) -> None:
+def _tell(runner: Runner, action: AuditAction) -> None:
     record(organization=runner.organization, actor=None, action=action, target=runner)
     announce(runner)
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from console.accounts.models import Organization, User
 from console.accounts.tokens import digest, new_token
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import (
     BadInput,
@@ -50,7 +51,9 @@ def pool_named(*, organization: Organization, name: str, made_by: User) -> Pool:
         raise BadInput("A pool's name has up to 60 small letters, digits and -.", field="new_pool")
     pool, made = Pool.objects.get_or_create(organization=organization, name=name)
     if made:
-        record(organization=organization, actor=made_by, action="pool.created", target=pool, name=name)
+        record(
+            organization=organization, actor=made_by, action=AuditAction.POOL_CREATED, target=pool, name=name
+        )
     return pool
 
 
@@ -75,7 +78,7 @@ def offer_registration(
     record(
         organization=organization,
         actor=created_by,
-        action="registration_token.created",
+        action=AuditAction.REGISTRATION_TOKEN_CREATED,
         target=token,
         pool=pool.name,
     )
@@ -118,7 +121,13 @@ def _register(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runner, str
     credential = new_token("slr")
     RunnerCredential.objects.create(runner=runner, credential_sha256=digest(credential))
     RegistrationToken.objects.filter(pk=registration.pk).update(runner=runner, contacted_at=Now(), refusal="")
-    record(organization=runner.organization, actor=None, action="runner.registered", target=runner, name=name)
+    record(
+        organization=runner.organization,
+        actor=None,
+        action=AuditAction.RUNNER_REGISTERED,
+        target=runner,
+        name=name,
+    )
     presence.announce(runner)
     return runner, credential
 
@@ -149,7 +158,7 @@ def rotate_credential(*, credential: str) -> RotationAnswer:
     record(
         organization=current.runner.organization,
         actor=None,
-        action="runner.credential_rotated",
+        action=AuditAction.RUNNER_CREDENTIAL_ROTATED,
         target=current.runner,
     )
     return RotationAnswer(credential=text)
@@ -179,7 +188,9 @@ def pools_to_serve(*, runner_id: UUID, names: list[str]) -> list[UUID]:
 def revoke_runner(*, runner: Runner, revoked_by: User) -> None:
     """Refuse everything this runner says from now on."""
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
-    record(organization=runner.organization, actor=revoked_by, action="runner.revoked", target=runner)
+    record(
+        organization=runner.organization, actor=revoked_by, action=AuditAction.RUNNER_REVOKED, target=runner
+    )
     presence.announce(runner)
 
 
@@ -189,7 +200,7 @@ def set_runner_drain(*, runner: Runner, draining: bool, requested_by: User) -> N
     changed = Runner.objects.filter(pk=runner.pk, draining_since__isnull=draining)
     if not changed.update(draining_since=Now() if draining else None):
         return  # It was so before, and since when must not be lost.
-    action = "runner.drain_started" if draining else "runner.drain_ended"
+    action = AuditAction.RUNNER_DRAIN_STARTED if draining else AuditAction.RUNNER_DRAIN_ENDED
     record(organization=runner.organization, actor=requested_by, action=action, target=runner)
     presence.announce(runner)
     publish_on_commit(*(topics.pool(pool_id) for pool_id in runner.pools.values_list("pk", flat=True)))

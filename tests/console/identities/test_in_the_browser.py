@@ -72,13 +72,13 @@ def test_connect_an_account_test_it_and_choose_from_what_is_in_it(
         page.get_by_label("Name here").fill("Production <b>")
         page.get_by_label("Role ARN").fill("slipway")
         page.get_by_label("Region", exact=True).fill("eu-central-1")
-        page.get_by_role("button", name="Go on: what to run there").click()
+        page.get_by_role("button", name="Continue to setup").click()
         expect(page.get_by_role("alert").filter(has_text="the ARN of a role")).to_be_visible()
         expect(page.get_by_label("Role ARN")).to_be_focused()
         witness.forgive("400")
         picture(page, "connect")
         page.get_by_label("Role ARN").fill("arn:aws:iam::123456789012:role/slipway")
-        page.get_by_role("button", name="Go on: what to run there").click()
+        page.get_by_role("button", name="Continue to setup").click()
 
         # Step 2: what to run, filled in.
         expect(page.get_by_role("heading", name="Set up Production <b>")).to_be_visible()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from console.audit import selectors
+from console.audit.actions import AuditAction
 from console.audit.models import AuditEvent
 from console.audit.services import record
 from console.ids import first_id_at, new_id
@@ -42,7 +43,12 @@ def exported(tenant: Tenant, form: str, **query: Any) -> str:
 
 def test_events_are_filtered_by_who_what_about_and_when(ours: Tenant) -> None:
     events(ours, 6)
-    record(organization=ours.organization, actor=ours.operator, action="job.cancelled", target=ours.spec)
+    record(
+        organization=ours.organization,
+        actor=ours.operator,
+        action=AuditAction.SPEC_CHANGED,
+        target=ours.spec,
+    )
     browser = Browser(ours, ours.admin)
     today = datetime.now(UTC).date()
     for query, expected in (
@@ -50,9 +56,9 @@ def test_events_are_filtered_by_who_what_about_and_when(ours: Tenant) -> None:
         ({"action": "thing"}, 6),
         ({"action": "thing.done"}, 6),
         ({"action": "thin"}, 0),
-        ({"action": "job.cancelled", "kind": "spec"}, 1),
-        ({"action": "job.cancelled", "kind": "job"}, 0),
-        ({"target": str(ours.spec.pk), "action": "job"}, 1),
+        ({"action": "spec.changed", "kind": "spec"}, 1),
+        ({"action": "spec.changed", "kind": "job"}, 0),
+        ({"target": str(ours.spec.pk), "action": "spec"}, 2),
         ({"action": "thing", "since": today.isoformat(), "until": today.isoformat()}, 6),
         ({"action": "thing", "until": (today - timedelta(days=1)).isoformat()}, 0),
         ({"action": "thing", "since": (today + timedelta(days=1)).isoformat()}, 0),

@@ -227,7 +227,7 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
     (
         "ours/identities/connect/?provider=aws",
         {"Name here": "x", "Role ARN": "slipway", "Region": "eu-central-1"},
-        "Go on: what to run there",
+        "Continue to setup",
         "the ARN of a role",
     ),
     ("ours/identities/production/change/", {"Name here": " "}, "Save", "between 1 and 100 characters"),

@@ -59,7 +59,7 @@ def test_it_is_offline_at_once_and_that_is_no_outage(
     Runner.objects.update(last_contact_at=Now() - timedelta(hours=1))
     look()
     assert actions().count("runner.stopped") == 1
-    assert "runner.offline" not in actions()
+    assert "runner.went_offline" not in actions()
 
 
 def test_open_pages_are_told_once(
