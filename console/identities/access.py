@@ -25,39 +25,39 @@ def identity_to_test(user: Any, org_slug: str, slug: str) -> CloudIdentity:
 
 
 def identity_to_administer(user: Any, org_slug: str, slug: str) -> CloudIdentity:
-    """Who may act where is an admin's decision."""
+    """Changing an identity is an admin's right: it decides who may act in which account."""
     return _identity(organization_to_administer(user, org_slug), slug)
 
 
 def identity_by_id(user: Any, identity_id: UUID, role: Role = Role.VIEWER) -> CloudIdentity:
     """For the API, which knows identities by their id."""
-    found = CloudIdentity.objects.select_related("organization").filter(pk=identity_id).first()
-    if found is None:
+    identity = CloudIdentity.objects.select_related("organization").filter(pk=identity_id).first()
+    if identity is None:
         raise NotFound
-    DOORS[role](user, found.organization.slug)
-    return found
+    DOORS[role](user, identity.organization.slug)
+    return identity
 
 
 def identity_of(organization: Organization, name: Any) -> CloudIdentity:
-    """The organization's identity of that id or slug. Whoever asks has passed a door of the organization."""
+    """The organization's identity of that id or slug. The caller has passed a door of the organization."""
     identities = CloudIdentity.objects.filter(organization=organization)
     try:
-        found = identities.filter(pk=UUID(str(name))).first()
+        identity = identities.filter(pk=UUID(str(name))).first()
     except ValueError:
-        found = identities.filter(slug=str(name)[:60]).first() if str(name).isprintable() else None
-    if found is None:
+        identity = identities.filter(slug=str(name)[:60]).first() if str(name).isprintable() else None
+    if identity is None:
         raise NotFound(
             f"{organization.name} has no such cloud identity. Choose one of its own.", field="identity"
         )
-    return found
+    return identity
 
 
 def _identity(organization: Organization, slug: str) -> CloudIdentity:
-    found = (
+    identity = (
         CloudIdentity.objects.select_related("organization")
         .filter(organization=organization, slug=slug)
         .first()
     )
-    if found is None:
+    if identity is None:
         raise NotFound
-    return found
+    return identity

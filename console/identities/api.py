@@ -1,4 +1,4 @@
-"""The API of identities for people and programs. Testing and refreshing are jobs, and stand in their room."""
+"""The API of identities for people and programs. Testing and refreshing are jobs."""
 
 from dataclasses import asdict
 from typing import Any
@@ -23,7 +23,7 @@ from console.identities.serializers import (
     IdentityRequestSerializer,
     IdentitySerializer,
     ResourceQuerySerializer,
-    found_json,
+    resource_json,
 )
 from console.identities.services import Allowed
 from console.identities.trust import setup_snippets
@@ -36,20 +36,20 @@ class IdentitiesView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """The organization's cloud identities by name."""
         organization = organization_to_view(request.user, slug)
-        found = selectors.identities_of(organization)
-        return Response({"data": IdentitySerializer(found, many=True).data})
+        identities = selectors.identities_of(organization)
+        return Response({"data": IdentitySerializer(identities, many=True).data})
 
     @extend_schema(request=IdentityRequestSerializer, responses={201: IdentitySerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Make an identity. Admins only; the answer has the external id, where the cloud asks for one."""
+        """Create an identity. Admins only; the answer has the external id, where the cloud asks for one."""
         organization = organization_to_administer(request.user, slug)
         body = _valid(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
-        made = services.create_identity(
+        identity = services.create_identity(
             organization=organization, created_by=person(request), allowed=allowed, **body
         )
-        location = f"/api/identities/{made.pk}"
-        return Response(IdentitySerializer(made).data, status=201, headers={"Location": location})
+        location = f"/api/identities/{identity.pk}"
+        return Response(IdentitySerializer(identity).data, status=201, headers={"Location": location})
 
 
 class IdentityView(APIView):
@@ -62,18 +62,18 @@ class IdentityView(APIView):
         """Change what is given. Admins only; plans that were made with other settings become stale."""
         identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
         body = _valid(IdentityChangeSerializer(data=request.data))
-        changed = services.change_identity(
+        identity = services.change_identity(
             identity=identity,
             changed_by=person(request),
             name=body.get("name"),
             settings=body.get("settings"),
-            allowed=_allowed(identity, body.get("allowed")),
+            allowed=_merge_restrictions(identity, body.get("allowed")),
         )
-        return Response(IdentitySerializer(changed).data)
+        return Response(IdentitySerializer(identity).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, identity_id: UUID) -> Response:
-        """Forget an identity that no Spec uses. Admins only."""
+        """Delete an identity that no Spec uses. Admins only."""
         identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
         services.delete_identity(identity=identity, deleted_by=person(request))
         return Response(status=204)
@@ -82,7 +82,7 @@ class IdentityView(APIView):
 class SetupView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """What to run in the account: commands, Terraform, and what else the cloud takes."""
+        """Return what to run in the account: commands, Terraform, and what else the cloud takes."""
         identity = access.identity_by_id(request.user, identity_id)
         return Response({"data": [asdict(snippet) for snippet in setup_snippets(identity)]})
 
@@ -90,11 +90,11 @@ class SetupView(APIView):
 class ResourcesView(APIView):
     @extend_schema(parameters=[ResourceQuerySerializer], responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """What was found in the account, and of each list how old it is and what failed."""
+        """List the discovered resources, and of each list its age and its error."""
         identity = access.identity_by_id(request.user, identity_id)
         query = _valid(ResourceQuerySerializer(data=request.query_params))
         page, limit = query["page"], query["limit"]
-        found = find_resources(
+        matches = find_resources(
             identity_ids=[identity.pk],
             kind=query.get("kind"),
             region=query.get("region"),
@@ -104,8 +104,8 @@ class ResourcesView(APIView):
         )
         return Response(
             {
-                "data": [found_json(one) for one in found[:limit]],
-                "pagination": {"page": page, "limit": limit, "has_more": len(found) > limit},
+                "data": [resource_json(match) for match in matches[:limit]],
+                "pagination": {"page": page, "limit": limit, "has_more": len(matches) > limit},
                 "lists": _lists(identity),
             }
         )
@@ -116,11 +116,11 @@ def _lists(identity: CloudIdentity) -> list[dict[str, Any]]:
     return list(identity.lists.order_by("region", "kind").values(*fields))
 
 
-def _allowed(identity: CloudIdentity, given: dict[str, Any] | None) -> Allowed | None:
-    """What is not said of who may use it stays."""
-    if given is None:
+def _merge_restrictions(identity: CloudIdentity, changes: dict[str, Any] | None) -> Allowed | None:
+    """Merge the given restrictions into the stored ones."""
+    if changes is None:
         return None
-    return Allowed(**{**asdict(selectors.allowed_names(identity)), **given})
+    return Allowed(**{**asdict(selectors.allowed_names(identity)), **changes})
 
 
 def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
 class TestView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, identity_id: UUID) -> Response:
-        """Queue a CONNECTION_TEST; when it passes, resources are fetched by themselves. Operators."""
+        """Queue a CONNECTION_TEST; when it passes, resources are scanned automatically. Operators."""
         identity = identity_by_id(request.user, identity_id, Role.OPERATOR)
         return accepted(request_connection_test(identity=identity, requested_by=person(request)))
 

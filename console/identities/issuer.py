@@ -20,7 +20,7 @@ SKEW_SECONDS = 30
 
 ALGORITHM = "RS256"
 
-#: What a job does, as a trust policy tells it apart.
+#: The action of each job type, as trust policies tell jobs apart.
 ACTIONS = {
     JobType.PLAN: "plan",
     JobType.DRIFT_CHECK: "plan",
@@ -47,7 +47,7 @@ class Named:
     id: UUID
 
     def __str__(self) -> str:
-        return f"{escaped(self.slug)}@{self.id}"
+        return f"{escape(self.slug)}@{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def issuer() -> str:
 
 
 def configuration() -> dict[str, Any]:
-    """What `/.well-known/openid-configuration` says."""
+    """Return the document of `/.well-known/openid-configuration`."""
     return {
         "issuer": issuer(),
         "jwks_uri": f"{issuer()}/.well-known/jwks.json",
@@ -79,18 +79,18 @@ def configuration() -> dict[str, Any]:
 
 
 def key_set() -> dict[str, Any]:
-    """What `/.well-known/jwks.json` says."""
+    """Return the document of `/.well-known/jwks.json`."""
     return {"keys": published_keys()}
 
 
 def subject(
     *, organization: Named, action: str, spec: Named | None, environment: str, identity: Named
 ) -> str:
-    """What trust policies match. Never a job's id in it: Entra matches the whole subject exactly."""
+    """Return the subject that trust policies match. It has no job's id: Entra matches it exactly."""
     if spec is None:
-        return f"organization:{organization}:identity:{identity}:action:{escaped(action)}"
+        return f"organization:{organization}:identity:{identity}:action:{escape(action)}"
     return (
-        f"organization:{organization}:spec:{spec}:environment:{escaped(environment)}:action:{escaped(action)}"
+        f"organization:{organization}:spec:{spec}:environment:{escape(environment)}:action:{escape(action)}"
     )
 
 
@@ -113,6 +113,6 @@ def sign(*, subject: str, audience: str, claims: Mapping[str, Any], now: datetim
     return Signed(token=token, id=token_id, subject=subject, kid=key.kid, expires_at=expires_at)
 
 
-def escaped(text: str) -> str:
-    """A colon ends a part of the subject, so a name has none."""
+def escape(text: str) -> str:
+    """Escape colons, which end a part of the subject."""
     return text.replace("%", "%25").replace(":", "%3A")

@@ -1,4 +1,4 @@
-"""Where cloud identities take part in the life of Specs and jobs."""
+"""The hooks by which cloud identities take part in the life of Specs and jobs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How identities and discovered resources look in the API, and what it takes."""
+"""The JSON of identities and discovered resources in the API, and the bodies that it takes."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,12 +8,12 @@ from rest_framework import serializers
 from console.identities.clouds import cloud_choices
 from console.identities.issuer import issuer
 from console.identities.models import CloudIdentity
-from console.identities.resources import Found
+from console.identities.resources import Resource
 from console.identities.selectors import allowed_names
 
 
 class AllowedSerializer(serializers.Serializer[Any]):
-    """Who may use the identity; `["*"]` is everybody of the organization's."""
+    """The names of those that may use the identity; `["*"]` allows all of the organization."""
 
     specs = serializers.ListField(child=serializers.CharField(), required=False)
     environments = serializers.ListField(child=serializers.CharField(), required=False)
@@ -40,7 +40,7 @@ class IdentityRequestSerializer(serializers.Serializer[Any]):
 
 
 class IdentityChangeSerializer(serializers.Serializer[Any]):
-    """What is absent stays; of `settings` and `allowed` too."""
+    """A partial change: absent fields stay, also those of `settings` and `allowed`."""
 
     name = serializers.CharField(max_length=100, required=False)
     settings = serializers.JSONField(required=False)
@@ -78,13 +78,13 @@ class ResourceQuerySerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(min_value=1, max_value=500, default=50)
 
 
-def found_json(found: Found) -> dict[str, Any]:
+def resource_json(resource: Resource) -> dict[str, Any]:
     return {
-        "region": found.region,
-        "kind": found.kind,
-        "id": found.id,
-        "name": found.name,
-        "label": found.label,
-        "fetched_at": found.fetched_at,
-        "resource": found.resource,
+        "region": resource.region,
+        "kind": resource.kind,
+        "id": resource.id,
+        "name": resource.name,
+        "label": resource.label,
+        "fetched_at": resource.fetched_at,
+        "resource": resource.resource,
     }

@@ -2,7 +2,7 @@
 
 from console.identities.clouds import Snippet, Trust
 from console.identities.clouds.cloud import SpecSubjects
-from console.identities.issuer import Named, escaped, issuer, subject
+from console.identities.issuer import Named, escape, issuer, subject
 from console.identities.models import ANY, CloudIdentity
 from specs.models import Spec
 
@@ -60,7 +60,7 @@ def _spec_subjects(identity: CloudIdentity, spec: Spec) -> SpecSubjects:
 
 def _subject_patterns(identity: CloudIdentity) -> list[str]:
     prefix = f"organization:{_organization(identity)}"
-    environments = _any_or_escaped(identity.allowed_environments)
+    environments = _escape_names(identity.allowed_environments)
     if ANY in identity.allowed_specs:
         specs = ["*"]
     else:
@@ -82,5 +82,5 @@ def _organization(identity: CloudIdentity) -> Named:
     return Named(identity.organization.slug, identity.organization_id)
 
 
-def _any_or_escaped(names: list[str]) -> list[str]:
-    return ["*"] if ANY in names else [escaped(name) for name in names]
+def _escape_names(names: list[str]) -> list[str]:
+    return ["*"] if ANY in names else [escape(name) for name in names]

@@ -11,20 +11,20 @@ from console.runners.models import Pool, RegistrationToken, Runner
 
 def runner_to_administer(user: Any, org_slug: str, runner_id: UUID) -> Runner:
     organization = organization_to_administer(user, org_slug)
-    runner = Runner.objects.select_related("organization").filter(pk=runner_id, organization=organization)
-    found = runner.first()
-    if found is None:
+    runners = Runner.objects.select_related("organization").filter(organization=organization)
+    runner = runners.filter(pk=runner_id).first()
+    if runner is None:
         raise NotFound
-    return found
+    return runner
 
 
 def registration_to_administer(user: Any, org_slug: str, token_id: UUID) -> RegistrationToken:
     organization = organization_to_administer(user, org_slug)
     tokens = RegistrationToken.objects.select_related("runner", "pool", "organization")
-    found = tokens.filter(pk=token_id, organization=organization).first()
-    if found is None:
+    token = tokens.filter(pk=token_id, organization=organization).first()
+    if token is None:
         raise NotFound
-    return found
+    return token
 
 
 def pool_of(organization: Organization, name: str) -> Pool:

@@ -251,7 +251,7 @@ def test_the_audit_page_tells_what_was_done_and_is_exported(page: Page, product:
     assert download.value.path().read_text().count("job.requested") == 2
     page.get_by_label("What").fill("nothing.like.that")
     page.get_by_role("button", name="Filter").click()
-    expect(page.get_by_text("Nothing is like that")).to_be_visible()
+    expect(page.get_by_text("No events match these filters")).to_be_visible()
 
 
 def test_a_spec_is_deleted_once_nothing_is_left_of_it(page: Page, product: Product) -> None:

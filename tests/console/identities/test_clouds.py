@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "console/plans/guard.py": "an example of Terraform's resource types",
     "specs/expressions.py": "an example of Terraform's addresses",
     "specs/spec_settings.py": "an example of Terraform's resource types",
-    "console/runners/starting.py": "the extras that pip installs beside a runner",
+    "console/runners/start_commands.py": "the extras that pip installs beside a runner",
 }
 NAME = re.compile(rf"(?<![a-z])({'|'.join(CLOUDS)})(?![a-z])", re.IGNORECASE)
 

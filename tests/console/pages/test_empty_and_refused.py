@@ -110,7 +110,7 @@ BARE = [
     ("runners/", "No runner yet", "Add a runner"),
     ("identities/", "No cloud account connected", "Connect an account"),
     ("state/", "No state yet", ""),
-    ("audit/?action=nothing.like.that", "Nothing is like that", "Show everything"),
+    ("audit/?action=nothing.like.that", "No events match these filters", "Show everything"),
     ("settings/members/", "None.", "Make an invitation"),
     ("settings/tokens/", "You have no token here.", "Make the token"),
     ("variable-sets/", "No set yet", "Make the set"),
