@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
 from specs.configuration import read_configuration
@@ -78,7 +79,7 @@ def add_blueprint(
             f"{organization.name} already has a blueprint {name!r}. Refresh it, or choose another name.",
             field="name",
         ) from error
-    _note(blueprint, added_by, "blueprint.added")
+    _note(blueprint, added_by, AuditAction.BLUEPRINT_ADDED)
     return blueprint
 
 
@@ -89,14 +90,14 @@ def refresh_blueprint(*, blueprint: OwnBlueprint, refreshed_by: User) -> OwnBlue
     _read_into(blueprint)
     blueprint.save(update_fields=["commit", "meta", "files", "updated_at"])
     if blueprint.commit != before:
-        _note(blueprint, refreshed_by, "blueprint.refreshed")
+        _note(blueprint, refreshed_by, AuditAction.BLUEPRINT_REFRESHED)
     return blueprint
 
 
 @transaction.atomic
 def remove_blueprint(*, blueprint: OwnBlueprint, removed_by: User) -> None:
     """Take it out of the catalogue. Specs that were made from it have their own files, and stay."""
-    _note(blueprint, removed_by, "blueprint.removed")
+    _note(blueprint, removed_by, AuditAction.BLUEPRINT_REMOVED)
     blueprint.delete()
 
 
@@ -222,7 +223,7 @@ def _bad_meta(what: str, line: int = 1) -> BadInput:
     return BadInput(f"{META_FILE}: {what}. Correct it.", field="source.path", file=META_FILE, line=line)
 
 
-def _note(blueprint: OwnBlueprint, actor: User, action: str) -> None:
+def _note(blueprint: OwnBlueprint, actor: User, action: AuditAction) -> None:
     record(
         organization=blueprint.organization,
         actor=actor,

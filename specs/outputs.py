@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import NotFound
 from console.live import topics
@@ -65,7 +66,11 @@ def reveal_output(*, spec: Spec, name: str, revealed_to: User) -> Any:
     if output.sealed_value is None:
         raise NotFound(f"The value of {name!r} was not kept. Deploy again to have it.")
     record(
-        organization=spec.organization, actor=revealed_to, action="output.revealed", target=spec, output=name
+        organization=spec.organization,
+        actor=revealed_to,
+        action=AuditAction.OUTPUT_REVEALED,
+        target=spec,
+        output=name,
     )
     return json.loads(unseal(output.sealed_value, context=output_context(spec.pk, name)))["value"]
 

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
 from console.live import topics
@@ -119,7 +120,7 @@ def _insert(spec: Spec, *, document: dict[str, Any], author: User) -> Spec:
     record(
         organization=spec.organization,
         actor=author,
-        action="spec.created",
+        action=AuditAction.SPEC_CREATED,
         target=spec,
         source=source["kind"],
     )
@@ -251,7 +252,7 @@ def save_revision(*, spec: Spec, document: dict[str, Any], author: User, message
     record(
         organization=spec.organization,
         actor=author,
-        action="spec.revised",
+        action=AuditAction.SPEC_REVISED,
         target=spec,
         revision=revision.number,
     )
@@ -390,7 +391,11 @@ def _first_message(source: dict[str, Any]) -> str:
 
 def _note_change(spec: Spec, changed_by: User, fields: list[str]) -> None:
     record(
-        organization=spec.organization, actor=changed_by, action="spec.changed", target=spec, fields=fields
+        organization=spec.organization,
+        actor=changed_by,
+        action=AuditAction.SPEC_CHANGED,
+        target=spec,
+        fields=fields,
     )
     _announce(spec)
 

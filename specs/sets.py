@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, NotFound
 from console.live import topics
@@ -54,7 +55,7 @@ def save_variable_set(
         },
     )
     saved.specs.set(attached)
-    _note(saved, saved_by, "variable_set.created" if created else "variable_set.changed")
+    _note(saved, saved_by, AuditAction.VARIABLE_SET_CREATED if created else AuditAction.VARIABLE_SET_CHANGED)
     return saved
 
 
@@ -76,7 +77,7 @@ def remove_set_variable(
 
 @transaction.atomic
 def delete_variable_set(*, variable_set: VariableSet, deleted_by: User) -> None:
-    _note(variable_set, deleted_by, "variable_set.deleted")
+    _note(variable_set, deleted_by, AuditAction.VARIABLE_SET_DELETED)
     variable_set.delete()
 
 
@@ -131,7 +132,7 @@ def _save_variables(variable_set: VariableSet, bundle: Bundle, changed_by: User)
     check_storable(bundle, field="variables")
     variable_set.variables = bundle
     variable_set.save(update_fields=["variables", "updated_at"])
-    _note(variable_set, changed_by, "variable_set.changed")
+    _note(variable_set, changed_by, AuditAction.VARIABLE_SET_CHANGED)
     return variable_set
 
 
@@ -143,7 +144,7 @@ def _specs(organization: Organization, slugs: list[str]) -> list[Spec]:
     return found
 
 
-def _note(variable_set: VariableSet, actor: User, action: str) -> None:
+def _note(variable_set: VariableSet, actor: User, action: AuditAction) -> None:
     record(
         organization=variable_set.organization,
         actor=actor,

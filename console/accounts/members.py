@@ -11,6 +11,7 @@ from django.utils import timezone
 from console.accounts.models import ApiToken, Invitation, Membership, Organization, User
 from console.accounts.rights import ROLES, Right, rights_of, roles_with
 from console.accounts.tokens import digest, new_token
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, Conflict, NotFound
 
@@ -50,7 +51,7 @@ def invite(*, organization: Organization, role: str, note: str, invited_by: User
     record(
         organization=organization,
         actor=invited_by,
-        action="invitation.created",
+        action=AuditAction.INVITATION_CREATED,
         target=invitation,
         role=role,
         note=invitation.note,
@@ -64,7 +65,7 @@ def withdraw_invitation(*, invitation: Invitation, withdrawn_by: User) -> None:
         record(
             organization=invitation.organization,
             actor=withdrawn_by,
-            action="invitation.withdrawn",
+            action=AuditAction.INVITATION_WITHDRAWN,
             target=invitation,
         )
 
@@ -88,7 +89,7 @@ def accept_invitation(*, invitation: Invitation, user: User) -> Membership:
     record(
         organization=invitation.organization,
         actor=user,
-        action="member.joined",
+        action=AuditAction.MEMBER_JOINED,
         target=user,
         name=user.get_username(),
         role=invitation.role,
@@ -129,7 +130,7 @@ def change_role(*, membership: Membership, role: str, changed_by: User) -> None:
     record(
         organization=membership.organization,
         actor=changed_by,
-        action="member.role_changed",
+        action=AuditAction.MEMBER_ROLE_CHANGED,
         target=current.user,
         name=current.user.get_username(),
         before=before,
@@ -149,7 +150,7 @@ def remove_member(*, membership: Membership, removed_by: User) -> None:
     record(
         organization=membership.organization,
         actor=removed_by,
-        action="member.removed",
+        action=AuditAction.MEMBER_REMOVED,
         target=current.user,
         name=current.user.get_username(),
         role=current.role,

@@ -18,6 +18,7 @@ from console.accounts.models import (
 )
 from console.accounts.rights import FOUNDER
 from console.accounts.tokens import digest, new_token
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput
 from console.live import topics
@@ -33,7 +34,9 @@ MAX_SAVED_FILTERS = 20
 def create_organization(*, name: str, slug: str, admin: User) -> Organization:
     organization = Organization.objects.create(name=name, slug=slug)
     Membership.objects.create(user=admin, organization=organization, role=FOUNDER)
-    record(organization=organization, actor=admin, action="organization.created", target=organization)
+    record(
+        organization=organization, actor=admin, action=AuditAction.ORGANIZATION_CREATED, target=organization
+    )
     return organization
 
 
@@ -74,7 +77,7 @@ def rename_organization(*, organization: Organization, name: str, renamed_by: Us
         record(
             organization=organization,
             actor=renamed_by,
-            action="organization.renamed",
+            action=AuditAction.ORGANIZATION_RENAMED,
             target=organization,
             before=before,
             name=name,
@@ -99,7 +102,7 @@ def set_organization_drain(*, organization: Organization, draining: bool, reques
     """Pause or resume new jobs of the organization. Running jobs finish."""
     since = timezone.now() if draining else None
     Organization.objects.filter(pk=organization.pk).update(draining_since=since)
-    action = "organization.drain_started" if draining else "organization.drain_ended"
+    action = AuditAction.ORGANIZATION_DRAIN_STARTED if draining else AuditAction.ORGANIZATION_DRAIN_ENDED
     record(organization=organization, actor=requested_by, action=action, target=organization)
     publish_on_commit(
         topics.organization(organization.pk, "jobs"),
@@ -127,7 +130,9 @@ def create_api_token(
         token_sha256=digest(text),
         expires_at=timezone.now() + valid_for if valid_for else None,
     )
-    record(organization=organization, actor=user, action="api_token.created", target=token, name=name)
+    record(
+        organization=organization, actor=user, action=AuditAction.API_TOKEN_CREATED, target=token, name=name
+    )
     return token, text
 
 
@@ -138,7 +143,7 @@ def revoke_api_token(*, token: ApiToken, revoked_by: User) -> None:
         record(
             organization=token.organization,
             actor=revoked_by,
-            action="api_token.revoked",
+            action=AuditAction.API_TOKEN_REVOKED,
             target=token,
             name=token.name,
         )

@@ -10,16 +10,16 @@ from django.db.models import Q, QuerySet
 from console.audit.models import AuditEvent
 from console.ids import first_id_at
 
-#: One page looks through at most this many events: a rare action is not searched for through all time at
-#: once, and no index beside the two that exist has to be written at each job's every move.
-LOOKED_THROUGH = 20_000
+#: One page searches at most this many events: a rare action does not cost a scan of all time, and no third
+#: index has to be written at every move of a job.
+SEARCHED_EVENTS = 20_000
 #: How many events an export reads at a time.
 EXPORT_BATCH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a reader filters by; empty parts do not filter."""
+class Filters:
+    """The filters of a reader; empty ones let everything through."""
 
     actor: str = ""
     action: str = ""
@@ -42,59 +42,59 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A page of events, and where to go on: after its last event, or after the last that was looked at."""
+class Page:
+    """A page of events, and the id below which the next one begins."""
 
     events: list[AuditEvent]
     next_before: UUID | None = None
-    #: Set when the page ends because enough was looked through, not because it is full.
-    looked_back_to: datetime | None = None
+    #: Set when the page ends because enough was searched, not because it is full.
+    searched_back_to: datetime | None = None
 
 
-def events_of(organization_id: UUID, wanted: Wanted, *, after: UUID | None = None, limit: int = 50) -> Found:
-    """The newest events that match, from below the id `after`."""
-    stretch = _stretch(organization_id, wanted, after=after)
-    if wanted.target_id is not None:
-        return _page(list(stretch.filter(wanted.condition)[: limit + 1]), limit)
+def events_of(organization_id: UUID, filters: Filters, *, after: UUID | None = None, limit: int = 50) -> Page:
+    """Return the newest events that match, from below the id `after`."""
+    stretch = _stretch(organization_id, filters, after=after)
+    if filters.target_id is not None:
+        return _cut_page(list(stretch.filter(filters.condition)[: limit + 1]), limit)
     floor = _floor(stretch)
-    matching = stretch.filter(wanted.condition)
+    matching = stretch.filter(filters.condition)
     if floor is not None:
         matching = matching.filter(pk__gte=floor.pk)
-    found = _page(list(matching[: limit + 1]), limit)
-    if found.next_before is None and floor is not None:
-        return Found(found.events, next_before=floor.pk, looked_back_to=floor.at)
-    return found
+    page = _cut_page(list(matching[: limit + 1]), limit)
+    if page.next_before is None and floor is not None:
+        return Page(page.events, next_before=floor.pk, searched_back_to=floor.at)
+    return page
 
 
-def every_event(organization_id: UUID, wanted: Wanted) -> Iterator[list[AuditEvent]]:
-    """All that match, newest first, a batch at a time: an export holds no transaction open for long."""
+def every_event(organization_id: UUID, filters: Filters) -> Iterator[list[AuditEvent]]:
+    """Return all that match, newest first, in batches: an export holds no transaction open for long."""
     after: UUID | None = None
     while True:
-        found = events_of(organization_id, wanted, after=after, limit=EXPORT_BATCH)
-        yield found.events
-        if found.next_before is None:
+        page = events_of(organization_id, filters, after=after, limit=EXPORT_BATCH)
+        yield page.events
+        if page.next_before is None:
             return
-        after = found.next_before
+        after = page.next_before
 
 
-def _stretch(organization_id: UUID, wanted: Wanted, *, after: UUID | None) -> "QuerySet[AuditEvent]":
+def _stretch(organization_id: UUID, filters: Filters, *, after: UUID | None) -> "QuerySet[AuditEvent]":
     events = AuditEvent.objects.filter(organization_id=organization_id)
-    if wanted.target_id is not None:
-        events = events.filter(target_id=wanted.target_id)
-    if wanted.since is not None:
-        events = events.filter(pk__gte=first_id_at(wanted.since))
-    if wanted.before is not None:
-        events = events.filter(pk__lt=first_id_at(wanted.before))
+    if filters.target_id is not None:
+        events = events.filter(target_id=filters.target_id)
+    if filters.since is not None:
+        events = events.filter(pk__gte=first_id_at(filters.since))
+    if filters.before is not None:
+        events = events.filter(pk__lt=first_id_at(filters.before))
     if after is not None:
         events = events.filter(pk__lt=after)
     return events.order_by("-pk")
 
 
 def _floor(stretch: "QuerySet[AuditEvent]") -> AuditEvent | None:
-    """The last event that one page looks at; None when there are fewer."""
-    return stretch.only("pk", "at")[LOOKED_THROUGH : LOOKED_THROUGH + 1].first()
+    """Return the last event that one page searches; None when there are fewer."""
+    return stretch.only("pk", "at")[SEARCHED_EVENTS : SEARCHED_EVENTS + 1].first()
 
 
-def _page(events: list[AuditEvent], limit: int) -> Found:
+def _cut_page(events: list[AuditEvent], limit: int) -> Page:
     more = len(events) > limit
-    return Found(events[:limit], next_before=events[limit - 1].pk if more else None)
+    return Page(events[:limit], next_before=events[limit - 1].pk if more else None)

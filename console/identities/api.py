@@ -1,4 +1,4 @@
-"""The API of identities for people and programs. Testing and refreshing are jobs, and stand in their room."""
+"""The API of identities for people and programs. Testing and refreshing are jobs."""
 
 from dataclasses import asdict
 from typing import Any
@@ -21,10 +21,10 @@ from console.identities.serializers import (
     IdentityRequestSerializer,
     IdentitySerializer,
     ResourceQuerySerializer,
-    found_json,
+    resource_json,
 )
 from console.identities.services import Allowed
-from console.identities.snippets import snippets_for
+from console.identities.trust import setup_snippets
 from console.jobs.api import accepted
 from console.jobs.serializers import JobDetailSerializer
 
@@ -34,20 +34,20 @@ class IdentitiesView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """The organization's cloud identities by name."""
         organization = organization_to_view(request.user, slug)
-        found = selectors.identities_of(organization)
-        return Response({"data": IdentitySerializer(found, many=True).data})
+        identities = selectors.identities_of(organization)
+        return Response({"data": IdentitySerializer(identities, many=True).data})
 
     @extend_schema(request=IdentityRequestSerializer, responses={201: IdentitySerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Make an identity. Admins only; of an AWS one, the answer has the external id."""
+        """Create an identity. Admins only; the answer has the external id, where the cloud asks for one."""
         organization = access.organization_to_manage_identities(request.user, slug)
         body = _valid(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
-        made = services.create_identity(
+        identity = services.create_identity(
             organization=organization, created_by=person(request), allowed=allowed, **body
         )
-        location = f"/api/identities/{made.pk}"
-        return Response(IdentitySerializer(made).data, status=201, headers={"Location": location})
+        location = f"/api/identities/{identity.pk}"
+        return Response(IdentitySerializer(identity).data, status=201, headers={"Location": location})
 
 
 class IdentityView(APIView):
@@ -60,18 +60,18 @@ class IdentityView(APIView):
         """Change what is given. Admins only; plans that were made with other settings become stale."""
         identity = access.identity_to_manage_by_id(request.user, identity_id)
         body = _valid(IdentityChangeSerializer(data=request.data))
-        changed = services.change_identity(
+        identity = services.change_identity(
             identity=identity,
             changed_by=person(request),
             name=body.get("name"),
             settings=body.get("settings"),
-            allowed=_allowed(identity, body.get("allowed")),
+            allowed=_merge_restrictions(identity, body.get("allowed")),
         )
-        return Response(IdentitySerializer(changed).data)
+        return Response(IdentitySerializer(identity).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, identity_id: UUID) -> Response:
-        """Forget an identity that no Spec uses. Admins only."""
+        """Delete an identity that no Spec uses. Admins only."""
         identity = access.identity_to_manage_by_id(request.user, identity_id)
         services.delete_identity(identity=identity, deleted_by=person(request))
         return Response(status=204)
@@ -80,19 +80,19 @@ class IdentityView(APIView):
 class SetupView(APIView):
     @extend_schema(responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """What to run in the account: the trust policy, commands, Terraform, and CloudFormation for AWS."""
+        """Return what to run in the account: commands, Terraform, and what else the cloud takes."""
         identity = access.identity_to_view_by_id(request.user, identity_id)
-        return Response({"data": [asdict(snippet) for snippet in snippets_for(identity)]})
+        return Response({"data": [asdict(snippet) for snippet in setup_snippets(identity)]})
 
 
 class ResourcesView(APIView):
     @extend_schema(parameters=[ResourceQuerySerializer], responses={200: dict[str, Any]})
     def get(self, request: Request, identity_id: UUID) -> Response:
-        """What was found in the account, and of each list how old it is and what failed."""
+        """List the discovered resources, and of each list its age and its error."""
         identity = access.identity_to_view_by_id(request.user, identity_id)
         query = _valid(ResourceQuerySerializer(data=request.query_params))
         page, limit = query["page"], query["limit"]
-        found = find_resources(
+        matches = find_resources(
             identity_ids=[identity.pk],
             kind=query.get("kind"),
             region=query.get("region"),
@@ -102,8 +102,8 @@ class ResourcesView(APIView):
         )
         return Response(
             {
-                "data": [found_json(one) for one in found[:limit]],
-                "pagination": {"page": page, "limit": limit, "has_more": len(found) > limit},
+                "data": [resource_json(match) for match in matches[:limit]],
+                "pagination": {"page": page, "limit": limit, "has_more": len(matches) > limit},
                 "lists": _lists(identity),
             }
         )
@@ -114,11 +114,11 @@ def _lists(identity: CloudIdentity) -> list[dict[str, Any]]:
     return list(identity.lists.order_by("region", "kind").values(*fields))
 
 
-def _allowed(identity: CloudIdentity, given: dict[str, Any] | None) -> Allowed | None:
-    """What is not said of who may use it stays."""
-    if given is None:
+def _merge_restrictions(identity: CloudIdentity, changes: dict[str, Any] | None) -> Allowed | None:
+    """Merge the given restrictions into the stored ones."""
+    if changes is None:
         return None
-    return Allowed(**{**asdict(selectors.allowed_names(identity)), **given})
+    return Allowed(**{**asdict(selectors.allowed_names(identity)), **changes})
 
 
 def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
 class TestView(APIView):
     @extend_schema(request=None, responses={202: JobDetailSerializer})
     def post(self, request: Request, identity_id: UUID) -> Response:
-        """Queue a CONNECTION_TEST; when it passes, resources are fetched by themselves. Operators."""
+        """Queue a CONNECTION_TEST; when it passes, resources are scanned automatically. Operators."""
         identity = access.identity_to_test_by_id(request.user, identity_id)
         return accepted(request_connection_test(identity=identity, requested_by=person(request)))
 

@@ -10,8 +10,6 @@ from django.conf import settings
 from joserfc import jwt
 
 from console.identities.keys import current_key, private_key, published_keys
-from console.identities.models import CloudIdentity, Provider
-from console.identities.provider_settings import WEB_IDENTITY
 from console.ids import new_id
 
 #: Long enough to be exchanged, of little use to a thief; a runner asks again while it holds its job.
@@ -35,7 +33,7 @@ class Named:
     id: UUID
 
     def __str__(self) -> str:
-        return f"{escaped(self.slug)}@{self.id}"
+        return f"{escape(self.slug)}@{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def issuer() -> str:
 
 
 def configuration() -> dict[str, Any]:
-    """What `/.well-known/openid-configuration` says."""
+    """Return the document of `/.well-known/openid-configuration`."""
     return {
         "issuer": issuer(),
         "jwks_uri": f"{issuer()}/.well-known/jwks.json",
@@ -67,30 +65,18 @@ def configuration() -> dict[str, Any]:
 
 
 def key_set() -> dict[str, Any]:
-    """What `/.well-known/jwks.json` says."""
+    """Return the document of `/.well-known/jwks.json`."""
     return {"keys": published_keys()}
-
-
-def audience_of(identity: CloudIdentity) -> str:
-    """For whom a token of this identity is; empty where credentials are obtained without one."""
-    match identity.provider:
-        case Provider.AWS:
-            return "sts.amazonaws.com" if identity.settings["method"] == WEB_IDENTITY else ""
-        case Provider.GCP:
-            return f"https://iam.googleapis.com/{identity.settings['provider']}"
-        case Provider.AZURE:
-            return "api://AzureADTokenExchange"
-    return ""
 
 
 def subject(
     *, organization: Named, action: str, spec: Named | None, environment: str, identity: Named
 ) -> str:
-    """What trust policies match. Never a job's id in it: Entra matches the whole subject exactly."""
+    """Return the subject that trust policies match. It has no job's id: Entra matches it exactly."""
     if spec is None:
-        return f"organization:{organization}:identity:{identity}:action:{escaped(action)}"
+        return f"organization:{organization}:identity:{identity}:action:{escape(action)}"
     return (
-        f"organization:{organization}:spec:{spec}:environment:{escaped(environment)}:action:{escaped(action)}"
+        f"organization:{organization}:spec:{spec}:environment:{escape(environment)}:action:{escape(action)}"
     )
 
 
@@ -113,6 +99,6 @@ def sign(*, subject: str, audience: str, claims: Mapping[str, Any], now: datetim
     return Signed(token=token, id=token_id, subject=subject, kid=key.kid, expires_at=expires_at)
 
 
-def escaped(text: str) -> str:
-    """A colon ends a part of the subject, so a name has none."""
+def escape(text: str) -> str:
+    """Escape colons, which end a part of the subject."""
     return text.replace("%", "%25").replace(":", "%3A")

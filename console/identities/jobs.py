@@ -1,4 +1,4 @@
-"""Tests of cloud identities and looks at their accounts: asking for them, and what they leave behind."""
+"""Connection tests and resource scans of cloud identities: requesting them, and keeping their results."""
 
 from typing import Any
 
@@ -9,8 +9,9 @@ from console.accounts.models import User
 from console.errors import Conflict, JobActive
 from console.identities import services as identities
 from console.identities.models import CloudIdentity
-from console.identities.resources import KINDS, forget_lists_not_seen_since
-from console.identities.usage import pool_to_test_with, snapshot_field
+from console.identities.resources import delete_lists_not_scanned_since
+from console.identities.restrictions import pool_to_test_with
+from console.identities.snapshot import snapshot_field
 from console.jobs import hooks
 from console.jobs.hooks import JobEnd
 from console.jobs.lifecycle import ACTIVE_STATUSES
@@ -23,27 +24,27 @@ from runner.protocol import JobStatus, JobType
 from specs.models import Spec
 from specs.snapshot import snapshot_hash
 
-#: State that this many Specs keep elsewhere is looked at by one test.
+#: One test reaches the backends of this many Specs.
 MAX_BACKENDS = 50
 
 
-# ── asking for a test or a fetch ─────────────────────────────────────────────────────────────────
+# ── requesting a test or a scan ──────────────────────────────────────────────────────────────────
 
 
 def request_connection_test(*, identity: CloudIdentity, requested_by: User | None) -> Job:
-    """Queue a look at whether the identity works; when it does, its resources are fetched by themselves."""
+    """Queue a test of the identity; when it passes, its resources are scanned automatically."""
     return _request(identity=identity, type=JobType.CONNECTION_TEST, requested_by=requested_by)
 
 
 def request_fetch(*, identity: CloudIdentity, requested_by: User | None) -> Job:
-    """Queue a look at what is in the account."""
+    """Queue a scan of the account's resources."""
     return _request(identity=identity, type=JobType.FETCH_RESOURCES, requested_by=requested_by)
 
 
 def _request(*, identity: CloudIdentity, type: JobType, requested_by: User | None) -> Job:
     pool = pool_to_test_with(identity)
     if pool is None:
-        raise Conflict(f"{identity.name} allows no pool that there is. Allow one, or make it.")
+        raise Conflict(f"{identity.name} allows no existing pool. Allow one, or create it.")
     try:
         with transaction.atomic():
             return _enqueue(identity, type, pool, requested_by)
@@ -72,26 +73,26 @@ def _enqueue(identity: CloudIdentity, type: JobType, pool: Pool, requested_by: U
 
 
 def identity_document(identity: CloudIdentity) -> dict[str, Any]:
-    """What a test or a fetch carries: the identity, the state that it has to reach, and what to look for."""
-    named = {"name": identity.name, "provider": identity.provider}
+    """Return the snapshot of a test or a scan: the identity, the state backends to reach, and the kinds."""
+    description = {"name": identity.name, "provider": identity.provider}
     return {
         "format": 1,
-        "identity": {**snapshot_field(identity), **named},
+        "identity": {**snapshot_field(identity), **description},
         "backends": _backends(identity),
-        "kinds": list(KINDS),
+        "kinds": list(identity.cloud.resource_kinds),
     }
 
 
 def _backends(identity: CloudIdentity) -> list[dict[str, Any]]:
-    """Where the Specs of this identity keep their state, when not here: each place once."""
+    """Return the backends outside the console that the identity's Specs use, each once."""
     specs = Spec.objects.filter(identity=identity).select_related("organization").order_by("name")
-    found: dict[str, dict[str, Any]] = {}
+    backends: dict[str, dict[str, Any]] = {}
     for spec in specs[:MAX_BACKENDS]:
         for hook in hooks.snapshot_fields:
             backend = hook(spec).get("backend")
             if backend is not None and backend["kind"] != "console":
-                found.setdefault(snapshot_hash(backend), backend)
-    return list(found.values())
+                backends.setdefault(snapshot_hash(backend), backend)
+    return list(backends.values())
 
 
 def _held(identity: CloudIdentity, type: JobType) -> JobActive:
@@ -105,7 +106,7 @@ def _held(identity: CloudIdentity, type: JobType) -> JobActive:
     )
 
 
-# ── what they leave behind ───────────────────────────────────────────────────────────────────────
+# ── keeping their results ────────────────────────────────────────────────────────────────────────
 
 
 def keep_test(end: JobEnd) -> None:
@@ -145,7 +146,7 @@ def keep_fetch(end: JobEnd) -> None:
     )
     identities.announce(identity)
     if complete and end.job.started_at is not None:
-        forget_lists_not_seen_since(identity_id=identity.pk, at=end.job.started_at)
+        delete_lists_not_scanned_since(identity_id=identity.pk, at=end.job.started_at)
 
 
 def was_never_tried(job: Job) -> bool:

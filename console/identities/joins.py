@@ -1,4 +1,4 @@
-"""Where cloud identities take part in the life of Specs and jobs."""
+"""The hooks by which cloud identities take part in the life of Specs and jobs."""
 
 from typing import Any
 
@@ -6,8 +6,7 @@ from console.accounts.models import Organization
 from console.identities import jobs as identity_jobs
 from console.identities.access import identity_of
 from console.identities.claims import identity_access, identity_field, require_identity
-from console.identities.provider_settings import require_region
-from console.identities.usage import require_allowed
+from console.identities.restrictions import require_allowed
 from console.jobs import hooks
 from runner.protocol import JobType
 from specs import hooks as spec_hooks
@@ -23,7 +22,7 @@ class SpecIdentities:
     def require_usable(self, spec: Spec) -> None:
         assert spec.identity is not None
         require_allowed(identity=spec.identity, spec=spec)
-        require_region(spec.identity.provider, spec.identity.settings, spec.region)
+        spec.identity.cloud.require_region(spec.identity.settings, spec.region)
 
 
 def join() -> None:

@@ -1,4 +1,4 @@
-"""The issuer's signing keys: made, taken into use, and let go, so that no verifier ever meets an unknown one.
+"""The issuer's signing keys: published before use and kept after it, so that verifiers know every key.
 
     next ─(published for long enough)► current ─(its successor signs)► retired ─(its tokens expired)► gone
 
@@ -29,7 +29,7 @@ LOCK_KEY = 7_115_477_922  # beside the janitor's
 
 
 def published_keys() -> list[dict[str, Any]]:
-    """The public parts, the signing one first: what verifiers may meet now or soon."""
+    """Return the public keys that verifiers may need now or soon, the signing one first."""
     current_key()
     order = {KeyStatus.CURRENT: 0, KeyStatus.NEXT: 1, KeyStatus.RETIRED: 2}
     keys = sorted(SigningKey.objects.all(), key=lambda key: (order[KeyStatus(key.status)], key.created_at))
@@ -37,10 +37,10 @@ def published_keys() -> list[dict[str, Any]]:
 
 
 def current_key() -> SigningKey:
-    """The key that signs. The first one is made when it is first asked for."""
-    found = SigningKey.objects.filter(status=KeyStatus.CURRENT).first()
-    if found is not None:
-        return found
+    """Return the key that signs; create the first one."""
+    key = SigningKey.objects.filter(status=KeyStatus.CURRENT).first()
+    if key is not None:
+        return key
     with transaction.atomic():
         _lock()
         return SigningKey.objects.filter(status=KeyStatus.CURRENT).first() or _make(KeyStatus.CURRENT)
@@ -71,7 +71,7 @@ def finish_rotation() -> SigningKey:
 
 @transaction.atomic
 def drop_retired(*, at_once: bool = False) -> int:
-    """Forget keys whose tokens have all expired; at once, when one was stolen: its tokens die with it."""
+    """Delete keys whose tokens have all expired; all retired keys at once, when one was stolen."""
     _lock()
     retired = SigningKey.objects.filter(status=KeyStatus.RETIRED)
     if not at_once:
@@ -80,27 +80,27 @@ def drop_retired(*, at_once: bool = False) -> int:
 
 
 def rotate_when_due() -> None:
-    """The janitor's: one step of the rotation when its time has come, and nothing otherwise."""
+    """Take the next step of the rotation when it is due. The janitor calls it."""
     keys = SigningKey.objects.all()
     ready = keys.filter(status=KeyStatus.NEXT, created_at__lt=Now() - _interval(PUBLISHED_BEFORE_USE))
     old = keys.filter(status=KeyStatus.CURRENT, current_since__lt=Now() - _interval(ROTATE_AFTER))
-    gone = keys.filter(status=KeyStatus.RETIRED, retired_at__lt=Now() - _interval(KEPT_AFTER_USE))
+    expired = keys.filter(status=KeyStatus.RETIRED, retired_at__lt=Now() - _interval(KEPT_AFTER_USE))
     if ready.exists():
         finish_rotation()
     elif old.exists() and not keys.filter(status=KeyStatus.NEXT).exists():
         begin_rotation()
-    if gone.exists():
+    if expired.exists():
         drop_retired()
 
 
 def _make(status: KeyStatus) -> SigningKey:
-    made = RSAKey.generate_key(KEY_BITS, private=True)
-    kid = made.thumbprint()
-    public = {**made.as_dict(private=False), "kid": kid, "use": "sig", "alg": "RS256"}
+    private_key = RSAKey.generate_key(KEY_BITS, private=True)
+    kid = private_key.thumbprint()
+    public = {**private_key.as_dict(private=False), "kid": kid, "use": "sig", "alg": "RS256"}
     key = SigningKey(
         kid=kid,
         public_jwk=public,
-        sealed_private_key=seal(made.as_pem(private=True), context=key_context(kid)),
+        sealed_private_key=seal(private_key.as_pem(private=True), context=key_context(kid)),
         status=status,
         current_since=Now() if status == KeyStatus.CURRENT else None,
     )

@@ -1,26 +1,34 @@
 """Cloud identities, the lists of what their accounts hold, and the keys that sign tokens for jobs."""
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from console.identities.clouds import CLOUDS, Cloud, cloud_choices
 from console.ids import new_id
 
-#: In a list of what is allowed: everything of the organization's.
+#: In a list of allowed names: everything that the organization has.
 ANY = "*"
-
-
-class Provider(models.TextChoices):
-    AWS = "aws", "AWS"
-    GCP = "gcp", "Google Cloud"
-    AZURE = "azure", "Azure"
-    AMBIENT = "ambient", "What the runner has"
+#: A test measures what is left of a session, some moments after it began.
+ELAPSED_SECONDS = 60
 
 
 def anything() -> list[str]:
     return [ANY]
+
+
+def provider_constraints() -> list[models.CheckConstraint]:
+    """Return what the database requires of an identity's cloud, from the registry."""
+    with_external_id = [key for key, cloud in CLOUDS.items() if cloud.has_external_id]
+    return [
+        models.CheckConstraint(condition=Q(provider__in=list(CLOUDS)), name="identity_provider_known"),
+        # An external id of ours is a condition of trust in these clouds, and the others have none.
+        models.CheckConstraint(
+            condition=Q(provider__in=with_external_id, external_id__isnull=False)
+            | (~Q(provider__in=with_external_id) & Q(external_id__isnull=True)),
+            name="identity_external_id_where_trusted",
+        ),
+    ]
 
 
 class CloudIdentity(models.Model):
@@ -32,8 +40,8 @@ class CloudIdentity(models.Model):
     )
     name = models.CharField(max_length=100)
     slug = models.SlugField(max_length=60)
-    provider = models.CharField(max_length=10, choices=Provider.choices)
-    # What `provider_settings` has found to be good for the provider.
+    provider = models.CharField(max_length=10, choices=cloud_choices())
+    # As the cloud's `check_settings` returns them.
     settings = models.JSONField(default=dict)
     # Ours, never a person's: whoever could choose it could use another tenant's role (the confused deputy).
     external_id = models.CharField(max_length=100, null=True, unique=True)  # noqa: DJ001  NULL: has none
@@ -54,34 +62,42 @@ class CloudIdentity(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "slug"], name="identity_slug_once"),
-            models.CheckConstraint(condition=Q(provider__in=Provider.values), name="identity_provider_known"),
-            # An AWS role is assumed with an external id of ours, and nothing else has one.
-            models.CheckConstraint(
-                condition=Q(provider=Provider.AWS, external_id__isnull=False)
-                | (~Q(provider=Provider.AWS) & Q(external_id__isnull=True)),
-                name="identity_external_id_for_aws",
-            ),
+            *provider_constraints(),
         ]
 
     def __str__(self) -> str:
         return self.name
 
     @property
+    def cloud(self) -> Cloud:
+        return CLOUDS[self.provider]
+
+    @property
     def account(self) -> str:
-        """The account, project or subscription that it leads to; empty where only the runner knows."""
-        known: dict[str, Any] = self.settings
-        match self.provider:
-            case Provider.AWS:
-                return str(known["role_arn"]).split(":")[4]
-            case Provider.GCP:
-                return str(known["project"])
-            case Provider.AZURE:
-                return str(known["subscription_id"])
-        return ""
+        """Return the account, project or subscription that it leads to; empty where only the runner knows."""
+        return self.cloud.account(self.settings)
+
+    @property
+    def audience(self) -> str:
+        """Return the audience of its tokens; empty where credentials are obtained without one."""
+        return self.cloud.audience(self.settings)
+
+    @property
+    def is_assumed_by_runner(self) -> bool:
+        return self.cloud.is_assumed_by_runner(self.settings)
+
+    @property
+    def session_seconds(self) -> int:
+        """Return the length of session that is asked for; less, when the last test obtained less."""
+        requested = self.cloud.session_seconds(self.settings)
+        measured = self.last_test.get("session_seconds")
+        if isinstance(measured, int) and 0 < measured < requested - ELAPSED_SECONDS:
+            return measured
+        return requested
 
 
 class ResourceList(models.Model):
-    """What one fetch found of one kind in one region, and how the latest look ended."""
+    """The resources of one kind in one region, and how the latest scan ended."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     identity = models.ForeignKey(CloudIdentity, on_delete=models.CASCADE, related_name="lists")
@@ -91,7 +107,7 @@ class ResourceList(models.Model):
     shown_claim = models.UUIDField(null=True)
     resource_count = models.PositiveIntegerField(default=0)
     fetched_at = models.DateTimeField(null=True)
-    # Why the latest look is not complete. What was found before stays beside it.
+    # Why the latest scan is not complete. Resources of the scan before stay beside it.
     error = models.TextField(blank=True)
     failed_at = models.DateTimeField(null=True)
     looked_at = models.DateTimeField(db_default=Now())
@@ -148,7 +164,7 @@ class SigningKey(models.Model):
 
 
 class SignedToken(models.Model):
-    """That an attempt was given tokens, how often, and until when what it got for them is good. Never one."""
+    """The number of tokens that an attempt was given, and when the session ends. Never a token."""
 
     claim_id = models.UUIDField(primary_key=True)
     identity = models.ForeignKey(CloudIdentity, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""What was found in an account: parts are kept as they come, and shown when the last of a list is in."""
+"""The resources of an account: parts are kept as they come, and shown when the last of a list is in."""
 
 import json
 import re
@@ -14,9 +14,6 @@ from console.errors import InvalidMessage, PartsMissing, TooLarge
 from console.identities.models import CloudIdentity, ResourceList, ResourcePart
 from runner.protocol import MASK, FoundResources
 
-#: What a FETCH_RESOURCES looks for, and what a blueprint's variable may name as its `picker`.
-KINDS = ("region", "vpc", "subnet", "hosted_zone", "cluster", "key_pair", "certificate")
-
 #: What one part, and one list, may have.
 MAX_PART_RESOURCES, MAX_PARTS = 2_000, 500
 MAX_ERROR_CHARS = 2_000
@@ -26,66 +23,70 @@ REGION = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 
 
 @transaction.atomic
-def store_part(*, identity: CloudIdentity, claim_id: UUID, found: FoundResources) -> ResourceList:
-    """Keep one part. The last one puts the whole list in the place of the one before it.
+def store_part(*, identity: CloudIdentity, claim_id: UUID, part: FoundResources) -> ResourceList:
+    """Keep one part. The last one replaces the list of the scan before.
 
-    When the look failed part-way, what was there before stays, and the reason stands beside it.
+    When the scan failed part-way, the list before stays, with the reason beside it.
     """
-    _check(found)
-    shown = _locked_list(identity, found)
+    _check(part)
+    resource_list = _lock_list(identity, part)
     ResourcePart.objects.update_or_create(
-        list=shown, claim_id=claim_id, number=found.part, defaults={"resources": found.resources}
+        list=resource_list, claim_id=claim_id, number=part.part, defaults={"resources": part.resources}
     )
-    shown.looked_at = Now()
-    if found.is_last:
-        _complete(shown, claim_id, found)
-    shown.save()
-    return shown
+    resource_list.looked_at = Now()
+    if part.is_last:
+        _complete(resource_list, claim_id, part)
+    resource_list.save()
+    return resource_list
 
 
 @transaction.atomic
-def forget_lists_not_seen_since(*, identity_id: UUID, at: Any) -> None:
-    """After a fetch: places where there is nothing any more. Of a kind that failed somewhere, all stays."""
+def delete_lists_not_scanned_since(*, identity_id: UUID, at: Any) -> None:
+    """Delete the lists that a scan did not reach. Lists of a kind that failed somewhere stay."""
     lists = ResourceList.objects.filter(identity_id=identity_id)
     failed = set(lists.filter(failed_at__gte=at).values_list("kind", flat=True))
     lists.filter(looked_at__lt=at).exclude(kind__in=failed).delete()
 
 
-def _locked_list(identity: CloudIdentity, found: FoundResources) -> ResourceList:
-    made, _ = ResourceList.objects.get_or_create(identity=identity, region=found.region, kind=found.kind)
-    return ResourceList.objects.select_for_update().get(pk=made.pk)
+def _lock_list(identity: CloudIdentity, part: FoundResources) -> ResourceList:
+    resource_list, _ = ResourceList.objects.get_or_create(
+        identity=identity, region=part.region, kind=part.kind
+    )
+    return ResourceList.objects.select_for_update().get(pk=resource_list.pk)
 
 
-def _complete(shown: ResourceList, claim_id: UUID, found: FoundResources) -> None:
-    own = shown.parts.filter(claim_id=claim_id)
-    own.filter(number__gt=found.part).delete()  # of a longer list that was sent before and is repeated
-    counts = {part.number: len(part.resources) for part in own}
-    missing = sorted(set(range(found.part + 1)) - counts.keys())
+def _complete(resource_list: ResourceList, claim_id: UUID, part: FoundResources) -> None:
+    own = resource_list.parts.filter(claim_id=claim_id)
+    own.filter(number__gt=part.part).delete()  # of a longer list that was sent before and is repeated
+    counts = {row.number: len(row.resources) for row in own}
+    missing = sorted(set(range(part.part + 1)) - counts.keys())
     if missing:
         raise PartsMissing(
-            f"Part {missing[0]} of {found.kind} in {found.region} has not arrived. Send them again from 0.",
+            f"Part {missing[0]} of {part.kind} in {part.region} has not arrived. Send them again from 0.",
             missing=missing[:20],
         )
-    error = ANY_TOKEN.sub(MASK, found.error or "")[:MAX_ERROR_CHARS]
-    shown.error, shown.failed_at = error, Now() if error else None
-    if error and shown.shown_claim not in (None, claim_id):
+    error = ANY_TOKEN.sub(MASK, part.error or "")[:MAX_ERROR_CHARS]
+    resource_list.error, resource_list.failed_at = error, Now() if error else None
+    if error and resource_list.shown_claim not in (None, claim_id):
         own.delete()
         return
-    shown.parts.exclude(claim_id=claim_id).delete()
-    shown.shown_claim, shown.fetched_at, shown.resource_count = claim_id, Now(), sum(counts.values())
+    resource_list.parts.exclude(claim_id=claim_id).delete()
+    resource_list.shown_claim, resource_list.fetched_at = claim_id, Now()
+    resource_list.resource_count = sum(counts.values())
 
 
-def _check(found: FoundResources) -> None:
-    if not KIND.fullmatch(found.kind):
+def _check(part: FoundResources) -> None:
+    if not KIND.fullmatch(part.kind):
         raise InvalidMessage("kind: expected a word such as subnet")
-    if not REGION.fullmatch(found.region):
+    if not REGION.fullmatch(part.region):
         raise InvalidMessage("region: expected the name of a region, or global")
-    if not 0 <= found.part < MAX_PARTS:
+    if not 0 <= part.part < MAX_PARTS:
         raise InvalidMessage(f"part: expected a number from 0 to {MAX_PARTS - 1}")
-    if len(found.resources) > MAX_PART_RESOURCES:
+    if len(part.resources) > MAX_PART_RESOURCES:
         raise TooLarge(f"A part has at most {MAX_PART_RESOURCES} resources. Send more parts.")
-    for index, one in enumerate(found.resources):
-        if not isinstance(one, dict) or not isinstance(one.get("id"), str) or not 0 < len(one["id"]) <= 500:
+    for index, resource in enumerate(part.resources):
+        id = resource.get("id") if isinstance(resource, dict) else None
+        if not isinstance(id, str) or not 0 < len(id) <= 500:
             raise InvalidMessage(f"resources[{index}]: expected an object with an id")
 
 
@@ -108,8 +109,8 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One resource, and where it is."""
+class Resource:
+    """One resource, with its kind and region."""
 
     identity_id: UUID
     region: str
@@ -126,14 +127,14 @@ class Found:
         return str(self.resource.get("name") or "")
 
     @property
-    def facts(self) -> str:
-        """Everything else that was said of it, in one line."""
+    def details(self) -> str:
+        """Return its other values in one line."""
         others = (value for key, value in self.resource.items() if key not in ("id", "name"))
-        return " · ".join(_shown(value) for value in others if value not in (None, "", [], {}))
+        return " · ".join(_shorten(value) for value in others if value not in (None, "", [], {}))
 
     @property
     def label(self) -> str:
-        return " · ".join(part for part in (self.name, self.facts, self.region) if part)
+        return " · ".join(part for part in (self.name, self.details, self.region) if part)
 
 
 def find_resources(
@@ -144,7 +145,7 @@ def find_resources(
     search: str = "",
     offset: int = 0,
     limit: int = 50,
-) -> list[Found]:
+) -> list[Resource]:
     values = {
         "identities": identity_ids,
         "kind": kind or None,
@@ -157,20 +158,20 @@ def find_resources(
         cursor.execute(FIND, values)
         rows = cursor.fetchall()
     return [
-        Found(identity_id, region, kind, fetched_at, json.loads(resource))
+        Resource(identity_id, region, kind, fetched_at, json.loads(resource))
         for identity_id, region, kind, fetched_at, resource in rows
     ]
 
 
 def _pattern(search: str) -> str | None:
-    """What was typed, anywhere; the database's own wildcards in it are ordinary letters."""
+    """Return a LIKE pattern for the text anywhere in a value, with wildcards escaped."""
     text = search.strip().replace("\0", "")[:200]
     if not text:
         return None
     return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value[:5]))
     return str(value)[:200]

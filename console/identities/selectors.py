@@ -1,4 +1,4 @@
-"""Reading cloud identities, who uses them, and what was found in their accounts."""
+"""Reading cloud identities, their users, and the resources of their accounts."""
 
 from itertools import groupby
 
@@ -6,29 +6,29 @@ from django.db.models import Count
 
 from console.accounts.models import Organization
 from console.identities.models import ANY, CloudIdentity, ResourceList
+from console.identities.restrictions import may_use
 from console.identities.services import Allowed
-from console.identities.usage import may_use
 from console.jobs.models import Job
 from console.runners.models import Pool
 from specs.models import Spec
 
 
 def identities_of(organization: Organization) -> list[CloudIdentity]:
-    """The organization's identities by name, each with how many Specs use it."""
-    found = CloudIdentity.objects.filter(organization=organization).select_related("organization")
-    return list(found.annotate(spec_count=Count("specs")).order_by("name"))
+    """Return the organization's identities by name, each with the number of Specs that use it."""
+    identities = CloudIdentity.objects.filter(organization=organization).select_related("organization")
+    return list(identities.annotate(spec_count=Count("specs")).order_by("name"))
 
 
 def identities_for(spec: Spec) -> list[CloudIdentity]:
-    """Those that a Spec may use, and the one that it has."""
-    found = CloudIdentity.objects.filter(organization=spec.organization_id).order_by("name")
-    return [one for one in found if one.pk == spec.identity_id or may_use(one, spec)]
+    """Return the identities that a Spec may use, and the one that it has."""
+    identities = CloudIdentity.objects.filter(organization=spec.organization_id).order_by("name")
+    return [identity for identity in identities if identity.pk == spec.identity_id or may_use(identity, spec)]
 
 
 def identities_for_new(organization: Organization) -> list[CloudIdentity]:
-    """Those that a Spec which is not there yet may use: an identity that names its Specs cannot name it."""
-    found = CloudIdentity.objects.filter(organization=organization).order_by("name")
-    return [one for one in found if ANY in one.allowed_specs]
+    """Return the identities that a new Spec may use: those that name their Specs cannot name it."""
+    identities = CloudIdentity.objects.filter(organization=organization).order_by("name")
+    return [identity for identity in identities if ANY in identity.allowed_specs]
 
 
 def specs_using(identity: CloudIdentity) -> list[Spec]:
@@ -36,7 +36,7 @@ def specs_using(identity: CloudIdentity) -> list[Spec]:
 
 
 def allowed_names(identity: CloudIdentity) -> Allowed:
-    """Who may use it, by the names that people know; what is gone since is left out."""
+    """Return who may use it, by names; deleted Specs and pools are left out."""
     return Allowed(
         specs=_names(Spec, identity.allowed_specs, "slug"),
         environments=identity.allowed_environments,
@@ -45,9 +45,9 @@ def allowed_names(identity: CloudIdentity) -> Allowed:
 
 
 def lists_by_region(identity: CloudIdentity) -> list[tuple[str, list[ResourceList]]]:
-    """What is known of each region, those of the whole account first."""
-    found = sorted(identity.lists.all(), key=lambda one: (one.region != "global", one.region, one.kind))
-    return [(region, list(lists)) for region, lists in groupby(found, key=lambda one: one.region)]
+    """Return the resource lists of each region, those of the whole account first."""
+    lists = sorted(identity.lists.all(), key=lambda item: (item.region != "global", item.region, item.kind))
+    return [(region, list(group)) for region, group in groupby(lists, key=lambda item: item.region)]
 
 
 def latest_jobs(identity: CloudIdentity, limit: int = 6) -> list[Job]:

@@ -1,23 +1,30 @@
-"""How identities and discovered resources look in the API, and what it takes."""
+"""The JSON of identities and discovered resources in the API, and the bodies that it takes."""
 
 from dataclasses import asdict
 from typing import Any
 
 from rest_framework import serializers
 
-from console.identities.issuer import audience_of, issuer
-from console.identities.lifetime import session_seconds_of
-from console.identities.models import CloudIdentity, Provider
-from console.identities.resources import Found
+from console.identities.clouds import cloud_choices
+from console.identities.issuer import issuer
+from console.identities.models import CloudIdentity
+from console.identities.resources import Resource
 from console.identities.selectors import allowed_names
 
 
 class AllowedSerializer(serializers.Serializer[Any]):
-    """Who may use the identity; `["*"]` is everybody of the organization's."""
+    """The names of those that may use the identity; `["*"]` allows all of the organization."""
 
     specs = serializers.ListField(child=serializers.CharField(), required=False)
     environments = serializers.ListField(child=serializers.CharField(), required=False)
     pools = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class ProviderField(serializers.ChoiceField):
+    """The name of a cloud of the registry."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(choices=cloud_choices(), **options)
 
 
 class IdentityRequestSerializer(serializers.Serializer[Any]):
@@ -25,7 +32,7 @@ class IdentityRequestSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=100)
     slug = serializers.SlugField(max_length=60, required=False, default="")
-    provider = serializers.ChoiceField(choices=Provider.choices)
+    provider = ProviderField()
     settings = serializers.JSONField(
         default=dict, help_text="What the provider takes: see docs/identities.md."
     )
@@ -33,7 +40,7 @@ class IdentityRequestSerializer(serializers.Serializer[Any]):
 
 
 class IdentityChangeSerializer(serializers.Serializer[Any]):
-    """What is absent stays; of `settings` and `allowed` too."""
+    """A partial change: absent fields stay, also those of `settings` and `allowed`."""
 
     name = serializers.CharField(max_length=100, required=False)
     settings = serializers.JSONField(required=False)
@@ -45,8 +52,8 @@ class IdentitySerializer(serializers.ModelSerializer[CloudIdentity]):
     account = serializers.CharField(read_only=True)
     allowed = serializers.SerializerMethodField()
     issuer = serializers.SerializerMethodField()
-    audience = serializers.SerializerMethodField()
-    session_seconds = serializers.SerializerMethodField()
+    audience = serializers.CharField(read_only=True)
+    session_seconds = serializers.IntegerField(read_only=True)
 
     class Meta:
         model = CloudIdentity
@@ -62,12 +69,6 @@ class IdentitySerializer(serializers.ModelSerializer[CloudIdentity]):
     def get_issuer(self, identity: CloudIdentity) -> str:
         return issuer()
 
-    def get_audience(self, identity: CloudIdentity) -> str:
-        return audience_of(identity)
-
-    def get_session_seconds(self, identity: CloudIdentity) -> int:
-        return session_seconds_of(identity)
-
 
 class ResourceQuerySerializer(serializers.Serializer[Any]):
     kind = serializers.RegexField(r"^[a-z][a-z0-9_]{0,39}$", required=False)
@@ -77,13 +78,13 @@ class ResourceQuerySerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(min_value=1, max_value=500, default=50)
 
 
-def found_json(found: Found) -> dict[str, Any]:
+def resource_json(resource: Resource) -> dict[str, Any]:
     return {
-        "region": found.region,
-        "kind": found.kind,
-        "id": found.id,
-        "name": found.name,
-        "label": found.label,
-        "fetched_at": found.fetched_at,
-        "resource": found.resource,
+        "region": resource.region,
+        "kind": resource.kind,
+        "id": resource.id,
+        "name": resource.name,
+        "label": resource.label,
+        "fetched_at": resource.fetched_at,
+        "resource": resource.resource,
     }

@@ -8,11 +8,11 @@ from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.models import ActorKind, AuditEvent
 from console.errors import IdentityNeedsNoToken, StaleClaim
 from console.identities.claims import usable_identity
-from console.identities.issuer import TOKEN_SECONDS, Named, Signed, audience_of, sign, subject
-from console.identities.lifetime import session_seconds_of
+from console.identities.issuer import TOKEN_SECONDS, Named, Signed, sign, subject
 from console.identities.models import CloudIdentity, SignedToken
 from console.jobs.models import Job, JobClaim
 from console.jobs.queue import Held
@@ -21,37 +21,39 @@ from runner.protocol import IdentityTokenAnswer
 
 
 def sign_token(*, held: Held, runner: KnownRunner) -> IdentityTokenAnswer:
-    """A token for this attempt and its identity's cloud. It is returned, and written down nowhere."""
+    """Sign a token for this attempt and its identity's cloud. It is returned and never stored."""
     claim, now = _held_claim(held)
     job = claim.job
-    named: dict[str, Any] | None = claim.named  # type: ignore[attr-defined]
-    if not named:
+    reference: dict[str, Any] | None = claim.named  # type: ignore[attr-defined]
+    if not reference:
         raise IdentityNeedsNoToken
-    identity = usable_identity(named, organization_id=job.organization_id, spec=job.spec, pool_id=job.pool_id)
-    audience = audience_of(identity)
+    identity = usable_identity(
+        reference, organization_id=job.organization_id, spec=job.spec, pool_id=job.pool_id
+    )
+    audience = identity.audience
     if not audience:
         raise IdentityNeedsNoToken
     signed = sign(
         subject=_subject(job, identity), audience=audience, claims=_claims(job, identity, runner), now=now
     )
-    _keep(signed, held=held, identity=identity, audience=audience, job=job, runner=runner, now=now)
+    _record_token(signed, held=held, identity=identity, audience=audience, job=job, runner=runner, now=now)
     return IdentityTokenAnswer(token=signed.token, expires_in_seconds=TOKEN_SECONDS)
 
 
 def _held_claim(held: Held) -> tuple[JobClaim, datetime]:
-    """Stricter than a heartbeat: with a lease that ran out, another runner may have the job any moment."""
+    """Return the claim while its lease runs: after that, another runner may have the job any moment."""
     claims = JobClaim.objects.filter(
         job_id=held.job_id, claim_id=held.claim_id, runner_id=held.runner_id, expires_at__gt=Now()
     )
-    found = (
+    claim = (
         claims.select_related("job__organization", "job__spec", "job__pool", "job__requested_by")
         .defer("job__config_snapshot", "job__result")
         .annotate(now=Now(), named=KeyTransform("identity", "job__config_snapshot"))
         .first()
     )
-    if found is None:
+    if claim is None:
         raise StaleClaim
-    return found, found.now
+    return claim, claim.now
 
 
 def _subject(job: Job, identity: CloudIdentity) -> str:
@@ -65,7 +67,7 @@ def _subject(job: Job, identity: CloudIdentity) -> str:
 
 
 def _claims(job: Job, identity: CloudIdentity, runner: KnownRunner) -> dict[str, Any]:
-    """Beside the subject, what a cloud's own log should say: which job, which try, who asked, who runs it."""
+    """Return the claims for the cloud's own log: the job, the attempt, the requester and the runner."""
     return {
         "organization": job.organization.slug,
         "organization_id": str(job.organization_id),
@@ -87,7 +89,7 @@ def _claims(job: Job, identity: CloudIdentity, runner: KnownRunner) -> dict[str,
 
 
 @transaction.atomic
-def _keep(
+def _record_token(
     signed: Signed,
     *,
     held: Held,
@@ -97,11 +99,11 @@ def _keep(
     runner: KnownRunner,
     now: datetime,
 ) -> None:
-    """That it was given, to whom and for what. Never the token."""
+    """Record that a token was given, to whom and for what. Never the token."""
     times = {
         "signed_at": now,
         "expires_at": signed.expires_at,
-        "session_ends_at": now + timedelta(seconds=session_seconds_of(identity)),
+        "session_ends_at": now + timedelta(seconds=identity.session_seconds),
     }
     if not SignedToken.objects.filter(pk=held.claim_id).update(**times, count=F("count") + 1):
         SignedToken.objects.create(claim_id=held.claim_id, identity=identity, **times)
@@ -110,7 +112,7 @@ def _keep(
         actor_kind=ActorKind.RUNNER,
         actor_id=runner.id,
         actor_name=runner.name,
-        action="identity.token_signed",
+        action=AuditAction.IDENTITY_TOKEN_SIGNED,
         target_kind="cloudidentity",
         target_id=identity.pk,
         data={

@@ -1,4 +1,4 @@
-"""What runners call about cloud identities: a token for the cloud, and what was found in an account."""
+"""The endpoints of runners for cloud identities: tokens for the cloud, and discovered resources."""
 
 from uuid import UUID
 
@@ -29,9 +29,9 @@ async def identity_token(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 @method("PUT")
 async def resources(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    found = message(FoundResources, request)
-    uuid_in(found.claim_id, "claim_id")
-    await in_thread(_store, bearer(request), job_id, found)
+    part = message(FoundResources, request)
+    uuid_in(part.claim_id, "claim_id")
+    await in_thread(_store, bearer(request), job_id, part)
     return wire_answer({})
 
 
@@ -40,10 +40,10 @@ def _sign(credential: str, job_id: UUID, claim_id: UUID) -> IdentityTokenAnswer:
     return sign_token(held=Held(job_id, claim_id, runner.id), runner=runner)
 
 
-def _store(credential: str, job_id: UUID, found: FoundResources) -> None:
-    runner, claim_id = recognize(credential), UUID(found.claim_id)
+def _store(credential: str, job_id: UUID, part: FoundResources) -> None:
+    runner, claim_id = recognize(credential), UUID(part.claim_id)
     with transaction.atomic():
-        # Held until the part is stored: whoever takes the job back waits, and a stale attempt finds nothing.
+        # Held until the part is stored: taking the job back waits, and a stale attempt has no claim.
         claim = (
             JobClaim.objects.select_for_update(of=("self",), no_key=True)
             .select_related("job__identity")
@@ -56,6 +56,6 @@ def _store(credential: str, job_id: UUID, found: FoundResources) -> None:
         identity = claim.job.identity
         if identity is None or claim.job.type != JobType.FETCH_RESOURCES:
             raise InvalidMessage("This job does not fetch resources.")
-        store_part(identity=identity, claim_id=claim_id, found=found)
-        if found.is_last:
+        store_part(identity=identity, claim_id=claim_id, part=part)
+        if part.is_last:
             identities.announce(identity)

@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet, Value
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.models import ActorKind
 from console.audit.services import record
 from console.identities.keys import rotate_when_due
@@ -101,7 +102,9 @@ def _request_timeout(job: Job) -> int:
         attempt_count=job.attempt_count,
     ).update(cancel_requested_at=Now(), cancel_reason=CancelReason.TIMEOUT)
     if updated:
-        record(organization=job.organization, actor=None, action="job.timeout_requested", target=job)
+        record(
+            organization=job.organization, actor=None, action=AuditAction.JOB_TIMEOUT_REQUESTED, target=job
+        )
         announce(job_id=job.pk, organization_id=job.organization_id)
     return updated
 

@@ -5,6 +5,7 @@ import json
 from uuid import UUID
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import InvalidMessage, NotFound, StaleClaim, TooLarge
 from console.jobs.models import Attempt, ErroredState, Job
@@ -58,7 +59,7 @@ def open_errored_state(*, job: Job, claim_id: UUID, opened_by: User) -> bytes:
     record(
         organization=job.organization,
         actor=opened_by,
-        action="job.errored_state_downloaded",
+        action=AuditAction.JOB_ERRORED_STATE_DOWNLOADED,
         target=job,
         attempt=errored_state.attempt.number,
     )
@@ -69,7 +70,7 @@ def _record_upload(attempt: Attempt) -> None:
     record(
         organization=attempt.job.organization,
         actor=None,
-        action="job.errored_state_kept",
+        action=AuditAction.JOB_ERRORED_STATE_KEPT,
         target=attempt.job,
         attempt=attempt.number,
     )

@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from console.audit.actions import AuditAction
 from console.ids import new_id
 from console.jobs.lifecycle import MOVES, PROCESSING, Ending, is_final, sources
 from console.prepared_statements import fetch_one
@@ -70,7 +71,7 @@ def _element(value: object) -> str:
 
 #: Queue a job under its organization's next number, unless the organization or the installation drains.
 #: The organization's row stays locked until the job is committed, so that numbers have no gaps.
-ENQUEUE = """
+ENQUEUE = f"""
 WITH numbered AS (
     UPDATE accounts_organization
     SET last_job_number = last_job_number + 1
@@ -94,12 +95,12 @@ queued AS (
 audited AS (
     INSERT INTO audit_auditevent
         (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, data)
-    SELECT %(event)s, %(organization)s, %(actor_kind)s, %(person)s::uuid, %(actor_name)s, 'job.requested',
-           'job', id, %(data)s::jsonb
+    SELECT %(event)s, %(organization)s, %(actor_kind)s, %(person)s::uuid, %(actor_name)s,
+           '{AuditAction.JOB_REQUESTED}', 'job', id, %(data)s::jsonb
     FROM queued
 )
 SELECT number, created_at, run_after FROM queued
-"""
+"""  # noqa: S608 - of constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,8 @@ leased AS (
 audited AS (
     INSERT INTO audit_auditevent
         (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, data)
-    SELECT %(event)s, claimed.organization_id, 'runner', runner.id, runner.name, 'job.claim',
-           'job', claimed.id, jsonb_build_object('claim_id', claimed.claim_id)
+    SELECT %(event)s, claimed.organization_id, 'runner', runner.id, runner.name,
+           '{AuditAction.JOB_CLAIMED}', 'job', claimed.id, jsonb_build_object('claim_id', claimed.claim_id)
     FROM claimed JOIN runners_runner AS runner ON runner.id = %(runner)s
 )
 SELECT held.id, held.claim_id, held.organization_id, held.number, held.type, held.spec_id, held.plan_id,
@@ -316,7 +317,8 @@ WITH started AS (
 audited AS (
     INSERT INTO audit_auditevent
         (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, data)
-    SELECT %(event)s, started.organization_id, 'runner', runner.id, runner.name, 'job.start', 'job', %(job)s,
+    SELECT %(event)s, started.organization_id, 'runner', runner.id, runner.name,
+           '{AuditAction.JOB_STARTED}', 'job', %(job)s,
            jsonb_build_object('claim_id', %(claim)s::uuid)
     FROM started JOIN runners_runner AS runner ON runner.id = %(runner)s
 )
@@ -418,6 +420,15 @@ SELECT id, status, organization_id, pool_id FROM moved
 """  # noqa: S608 - of constants
 
 
+#: The audit action of each move that ends an attempt.
+END_ACTIONS: Final = {
+    "succeed": AuditAction.JOB_SUCCEEDED,
+    "fail": AuditAction.JOB_FAILED,
+    "cancel": AuditAction.JOB_CANCELLED,
+    "requeue": AuditAction.JOB_REQUEUED,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
     """The end of one attempt, for its own row; the `Ending` says what it does to the job."""
@@ -486,7 +497,7 @@ def end_attempt(
             "actor_kind": actor.kind,
             "actor_id": actor.id,
             "actor_name": actor.name,
-            "action": f"job.{ending.move}",
+            "action": END_ACTIONS[ending.move].value,
             "data": json.dumps({"claim_id": str(claim_id), "outcome": attempt.outcome}),
         },
     )

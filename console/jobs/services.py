@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.models import ActorKind
 from console.audit.services import record
 from console.errors import (
@@ -169,7 +170,7 @@ def cancel_job(*, job: Job, requested_by: User, force: bool = False) -> Job:
             cancel_queued(job=job, cancelled_by=requested_by)
         else:
             _request_stop(job, requested_by)
-        action = "job.cancelled" if status == QUEUED else "job.cancel_requested"
+        action = AuditAction.JOB_CANCELLED if status == QUEUED else AuditAction.JOB_CANCEL_REQUESTED
         record(organization=job.organization, actor=requested_by, action=action, target=job, force=force)
     if force:
         _end_by_force(job, requested_by)

@@ -15,8 +15,9 @@ from django.utils.http import urlencode
 
 from console.accounts.access import organization_to_audit
 from console.accounts.models import Organization
+from console.audit.actions import RENAMED, TARGET_KINDS, AuditAction
 from console.audit.models import AuditEvent
-from console.audit.selectors import Wanted, events_of, every_event
+from console.audit.selectors import Filters, events_of, every_event
 from console.audit.services import record
 from console.errors import BadInput, NotFound
 from console.jobs.models import Job
@@ -25,11 +26,6 @@ from console.pages.frame import PageRequest, signed_in
 from specs.models import Spec
 
 COLUMNS = ("at", "actor_kind", "actor", "action", "target_kind", "target_id", "data")
-#: What is recorded about, as the filter offers it.
-KINDS = (
-    "spec", "job", "plan", "stateversion", "runner", "cloudidentity", "user", "invitation", "apitoken",
-    "registrationtoken", "variableset", "organization",
-)  # fmt: skip
 #: A cell that begins with one of these is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -37,17 +33,18 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 @signed_in
 def audit(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_audit(request.user, org)
-    wanted = _wanted(request)
-    found = events_of(organization.pk, wanted, after=_uuid(request.GET.get("after", ""), "after"))
-    chosen = _chosen(request)
-    named = names_of_targets(organization, found.events)
+    filters = _filters(request)
+    page = events_of(organization.pk, filters, after=_uuid(request.GET.get("after", ""), "after"))
+    query = _query(request)
+    names = names_of_targets(organization, page.events)
     context = {
-        "found": found,
-        "rows": [(event, *named.get(event.target_id, ("", ""))) for event in found.events],
-        "chosen": chosen,
-        "kinds": KINDS,
-        "query": urlencode(chosen),
-        "older": urlencode({**chosen, "after": str(found.next_before)}) if found.next_before else "",
+        "page": page,
+        "rows": [(event, *names.get(event.target_id, ("", ""))) for event in page.events],
+        "filters": query,
+        "actions": list(AuditAction),
+        "kinds": TARGET_KINDS,
+        "query": urlencode(query),
+        "older": urlencode({**query, "after": str(page.next_before)}) if page.next_before else "",
         "paged": "after" in request.GET,
     }
     return render(request, "audit/audit.html", context)
@@ -55,20 +52,20 @@ def audit(request: PageRequest, org: str) -> HttpResponse:
 
 @signed_in
 def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
-    """Everything that the filters let through. That it was taken is itself on record."""
+    """Export everything that the filters let through, and record the export itself."""
     organization = organization_to_audit(request.user, org)
     if form not in ("csv", "json"):
         raise NotFound
-    wanted = _wanted(request)
+    filters = _filters(request)
     record(
         organization=organization,
         actor=request.user,
-        action="audit.exported",
+        action=AuditAction.AUDIT_EXPORTED,
         target=organization,
         form=form,
-        filters=_chosen(request),
+        filters=_query(request),
     )
-    batches = every_event(organization.pk, wanted)
+    batches = every_event(organization.pk, filters)
     texts, kind = (_csv(batches), "text/csv") if form == "csv" else (_json(batches), "application/json")
     answer = StreamingHttpResponse(stream_texts(texts), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{org}-audit.{form}"'
@@ -76,7 +73,7 @@ def export(request: PageRequest, org: str, form: str) -> StreamingHttpResponse:
 
 
 def names_of_targets(organization: Organization, events: list[AuditEvent]) -> dict[UUID, tuple[str, str]]:
-    """What people call the jobs and Specs that these events are about, and where they are."""
+    """Return the names and addresses of the jobs and Specs that these events are about."""
     ids = {event.target_id for event in events}
     slug = organization.slug
     jobs = Job.objects.filter(pk__in=ids).values_list("pk", "type", "number")
@@ -85,22 +82,28 @@ def names_of_targets(organization: Organization, events: list[AuditEvent]) -> di
     return names | {pk: (name, reverse("spec", args=[slug, spec])) for pk, name, spec in specs}
 
 
-def _wanted(request: PageRequest) -> Wanted:
+def _filters(request: PageRequest) -> Filters:
     query = request.GET
     until = _day(query.get("until", ""), "until")
-    return Wanted(
+    return Filters(
         actor=query.get("actor", "").strip(),
-        action=query.get("action", "").strip(),
-        target_kind=query.get("kind", "") if query.get("kind") in KINDS else "",
+        action=_action(query.get("action", "")),
+        target_kind=query.get("kind", "") if query.get("kind") in TARGET_KINDS else "",
         target_id=_uuid(query.get("target", ""), "target"),
         since=_day(query.get("since", ""), "since"),
         before=until + timedelta(days=1) if until else None,
     )
 
 
-def _chosen(request: PageRequest) -> dict[str, str]:
+def _query(request: PageRequest) -> dict[str, str]:
     names = ("actor", "action", "kind", "target", "since", "until")
     return {name: request.GET[name].strip() for name in names if request.GET.get(name, "").strip()}
+
+
+def _action(text: str) -> str:
+    """Read a name as people type or bookmarked it: a whole action, its first word, or an earlier name."""
+    name = text.strip()
+    return RENAMED.get(name, name)
 
 
 def _day(text: str, field: str) -> datetime | None:
@@ -109,9 +112,9 @@ def _day(text: str, field: str) -> datetime | None:
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
-        raise BadInput(f"{field}: expected a day such as 2027-01-31", field=field) from error
+        raise BadInput(f"{field}: expected a date such as 2027-01-31", field=field) from error
     if day == date.max:
-        raise BadInput(f"{field}: expected a day that has another after it", field=field)
+        raise BadInput(f"{field}: expected an earlier date", field=field)
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
@@ -140,7 +143,7 @@ def _csv(batches: Iterator[list[AuditEvent]]) -> Iterator[str]:
     yield _csv_lines([COLUMNS])
     for events in batches:
         rows = [{**_row(event), "data": json.dumps(event.data, ensure_ascii=False)} for event in events]
-        yield _csv_lines([_harmless(str(row[name])) for name in COLUMNS] for row in rows)
+        yield _csv_lines([_escape_formula(str(row[name])) for name in COLUMNS] for row in rows)
 
 
 def _csv_lines(rows: Iterable[Iterable[str]]) -> str:
@@ -158,5 +161,5 @@ def _json(batches: Iterator[list[AuditEvent]]) -> Iterator[str]:
     yield "[]\n" if before == "[" else "\n]\n"
 
 
-def _harmless(cell: str) -> str:
+def _escape_formula(cell: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULA) else cell

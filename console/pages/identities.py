@@ -1,4 +1,4 @@
-"""The pages of cloud identities: the list, connecting an account step by step, and what is known of one."""
+"""The pages of cloud identities: the list, connecting an account step by step, and one identity."""
 
 from typing import Any
 
@@ -10,16 +10,15 @@ from console.accounts.access import organization_to_view
 from console.accounts.models import Organization
 from console.errors import NotFound
 from console.identities import access, selectors, services
-from console.identities.access import identity_to_test, organization_to_manage_identities
+from console.identities.access import organization_to_manage_identities
+from console.identities.clouds import CLOUDS, cloud_of
 from console.identities.issuer import issuer
 from console.identities.jobs import request_connection_test, request_fetch
-from console.identities.lifetime import session_seconds_of
-from console.identities.models import Provider
 from console.identities.resources import find_resources
 from console.identities.services import Allowed
-from console.identities.snippets import snippets_for
+from console.identities.trust import setup_snippets
 from console.inputs import whole_number
-from console.pages.forms.identities import allowed_in, fields_of, settings_in
+from console.pages.forms.identities import empty_fields, filled_fields, posted_allowed, posted_settings
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
 from console.runners.models import Pool
 from console.runners.services import default_pool
@@ -27,157 +26,140 @@ from specs.models import Spec
 
 #: As many as a person scrolls through; a search narrows down.
 PAGE_SIZE = 100
-
-
-#: What a browser's own list of suggestions takes.
+#: The length of a browser's own list of suggestions.
 MAX_OPTIONS = 50
-
-
-WORDS = {
-    Provider.AWS: "A role that jobs assume, with a signed token or from the runner’s own role.",
-    Provider.GCP: "A service account that jobs impersonate through workload identity federation.",
-    Provider.AZURE: "An application that trusts the signed tokens of jobs.",
-    Provider.AMBIENT: "Nothing to set up: whatever the machine that runs the runner is allowed to do.",
-}
 
 
 @signed_in
 def identities(request: PageRequest, org: str) -> HttpResponse:
     organization = organization_to_view(request.user, org)
-    found = selectors.identities_of(organization)
-    rows = [{"identity": one, "session_seconds": session_seconds_of(one)} for one in found]
-    return render(request, "identities/identities.html", {"rows": rows})
+    context = {"identities": selectors.identities_of(organization)}
+    return render(request, "identities/identities.html", context)
 
 
 def connect(request: PageRequest, org: str) -> HttpResponseBase:
-    """The guide on GET, the new identity on POST."""
+    """Show the guide on GET, create the identity on POST."""
     return (create if request.method == "POST" else guide)(request, org)
 
 
 @signed_in
 def guide(request: PageRequest, org: str) -> HttpResponse:
-    """First which cloud, then one form."""
+    """Ask which cloud first, then show its form."""
     organization = organization_to_manage_identities(request.user, org)
-    provider = request.GET.get("provider", "")
-    context: dict[str, Any] = {"choices": [(one, WORDS[one]) for one in Provider]}
-    if provider in Provider.values:
-        context |= {"provider": Provider(provider), "fields": fields_of(provider), "issuer": issuer()}
-        context |= _who(organization, Allowed())
+    cloud = CLOUDS.get(request.GET.get("provider", ""))
+    context: dict[str, Any] = {"clouds": CLOUDS.values()}
+    if cloud is not None:
+        context |= {"cloud": cloud, "fields": empty_fields(cloud), **_allowed(organization, Allowed())}
     return render(request, "identities/connect.html", context)
 
 
 @action
 def create(request: PageRequest, org: str) -> str:
     organization = organization_to_manage_identities(request.user, org)
-    provider = request.POST.get("provider", "")
-    made = services.create_identity(
+    cloud = cloud_of(request.POST.get("provider", ""))
+    identity = services.create_identity(
         organization=organization,
         name=request.POST.get("name", ""),
-        provider=provider,
-        settings=settings_in(request.POST, provider) if provider in Provider.values else {},
+        provider=cloud.key,
+        settings=posted_settings(request.POST, cloud),
         created_by=request.user,
-        allowed=allowed_in(request.POST),
+        allowed=posted_allowed(request.POST),
     )
-    return resolve_url("identity-setup" if snippets_for(made) else "identity", org, made.slug)
+    return resolve_url("identity-setup" if cloud.has_sessions else "identity", org, identity.slug)
 
 
 @signed_in
-def identity(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    shown = access.identity_to_view(request.user, org, identity)
-    jobs = selectors.latest_jobs(shown)
+def identity(request: PageRequest, org: str, identity_slug: str) -> HttpResponse:
+    identity = access.identity_to_view(request.user, org, identity_slug)
+    jobs = selectors.latest_jobs(identity)
     context = {
-        "identity": shown,
-        "provider": Provider(shown.provider),
-        "fields": fields_of(shown.provider, shown),
-        "session_seconds": session_seconds_of(shown),
-        "regions": selectors.lists_by_region(shown),
+        "identity": identity,
+        "fields": filled_fields(identity),
+        "regions": selectors.lists_by_region(identity),
         "jobs": jobs,
         "testing": _active(jobs, "CONNECTION_TEST"),
         "fetching": _active(jobs, "FETCH_RESOURCES"),
-        "specs": selectors.specs_using(shown),
-        "allowed": selectors.allowed_names(shown),
-        "has_setup": shown.provider != Provider.AMBIENT,
+        "specs": selectors.specs_using(identity),
+        "allowed": selectors.allowed_names(identity),
     }
     return render(request, "identities/identity.html", context)
 
 
 @signed_in
-def setup(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    """What to run in the account, filled in with what this identity is."""
-    shown = access.identity_to_view(request.user, org, identity)
+def setup(request: PageRequest, org: str, identity_slug: str) -> HttpResponse:
+    """Show what to run in the account, filled in for this identity."""
+    identity = access.identity_to_view(request.user, org, identity_slug)
     context = {
-        "identity": shown,
-        "provider": Provider(shown.provider),
-        "snippets": snippets_for(shown),
+        "identity": identity,
+        "snippets": setup_snippets(identity),
         "issuer": issuer(),
         "is_public": issuer().startswith("https://"),
     }
     return render(request, "identities/setup.html", context)
 
 
-def change(request: PageRequest, org: str, identity: str) -> HttpResponseBase:
-    return (save if request.method == "POST" else edit)(request, org, identity)
+def change(request: PageRequest, org: str, identity_slug: str) -> HttpResponseBase:
+    return (save if request.method == "POST" else edit)(request, org, identity_slug)
 
 
 @signed_in
-def edit(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    shown = access.identity_to_manage(request.user, org, identity)
+def edit(request: PageRequest, org: str, identity_slug: str) -> HttpResponse:
+    identity = access.identity_to_manage(request.user, org, identity_slug)
     context = {
-        "identity": shown,
-        "provider": Provider(shown.provider),
-        "fields": fields_of(shown.provider, shown),
-        "using": len(selectors.specs_using(shown)),
-        **_who(shown.organization, selectors.allowed_names(shown)),
+        "identity": identity,
+        "fields": filled_fields(identity),
+        "using": len(selectors.specs_using(identity)),
+        **_allowed(identity.organization, selectors.allowed_names(identity)),
     }
     return render(request, "identities/change.html", context)
 
 
 @action
-def save(request: PageRequest, org: str, identity: str) -> str:
-    changed = access.identity_to_manage(request.user, org, identity)
+def save(request: PageRequest, org: str, identity_slug: str) -> str:
+    identity = access.identity_to_manage(request.user, org, identity_slug)
     services.change_identity(
-        identity=changed,
+        identity=identity,
         changed_by=request.user,
         name=request.POST.get("name", ""),
-        settings=settings_in(request.POST, changed.provider),
-        allowed=allowed_in(request.POST),
+        settings=posted_settings(request.POST, identity.cloud),
+        allowed=posted_allowed(request.POST),
     )
-    return resolve_url("identity", org, identity)
+    return resolve_url("identity", org, identity_slug)
 
 
-def delete(request: PageRequest, org: str, identity: str) -> HttpResponseBase:
-    """The question on GET, the deed on POST."""
-    return (forget if request.method == "POST" else ask_delete)(request, org, identity)
+def delete(request: PageRequest, org: str, identity_slug: str) -> HttpResponseBase:
+    """Show the question on GET, delete on POST."""
+    return (forget if request.method == "POST" else ask_delete)(request, org, identity_slug)
 
 
 @signed_in
-def ask_delete(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    shown = access.identity_to_manage(request.user, org, identity)
-    context = {"identity": shown, "specs": selectors.specs_using(shown)}
+def ask_delete(request: PageRequest, org: str, identity_slug: str) -> HttpResponse:
+    identity = access.identity_to_manage(request.user, org, identity_slug)
+    context = {"identity": identity, "specs": selectors.specs_using(identity)}
     template = "identities/_delete.html" if is_fragment(request) else "identities/delete.html"
     return render(request, template, context)
 
 
 @action
-def forget(request: PageRequest, org: str, identity: str) -> str:
-    gone = access.identity_to_manage(request.user, org, identity)
+def forget(request: PageRequest, org: str, identity_slug: str) -> str:
+    identity = access.identity_to_manage(request.user, org, identity_slug)
     services.delete_identity(
-        identity=gone, deleted_by=request.user, confirmation=request.POST.get("confirmation", "")
+        identity=identity, deleted_by=request.user, confirmation=request.POST.get("confirmation", "")
     )
     return resolve_url("identities", org)
 
 
 @signed_in
-def resources(request: PageRequest, org: str, identity: str) -> HttpResponse:
-    """One list, page by page, with a search."""
-    shown = access.identity_to_view(request.user, org, identity)
+def resources(request: PageRequest, org: str, identity_slug: str) -> HttpResponse:
+    """Show one list of resources, page by page, with a search."""
+    identity = access.identity_to_view(request.user, org, identity_slug)
     kind, region = request.GET.get("kind", ""), request.GET.get("region", "")
-    found_list = shown.lists.filter(kind=kind[:40], region=region[:60]).first()
-    if found_list is None:
-        raise NotFound("Nothing was fetched of that kind in that region.")
+    resource_list = identity.lists.filter(kind=kind[:40], region=region[:60]).first()
+    if resource_list is None:
+        raise NotFound("No resources of that kind were scanned in that region.")
     search, page = request.GET.get("q", ""), whole_number(request.GET.get("page")) or 1
-    found = find_resources(
-        identity_ids=[shown.pk],
+    matches = find_resources(
+        identity_ids=[identity.pk],
         kind=kind,
         region=region,
         search=search,
@@ -185,12 +167,12 @@ def resources(request: PageRequest, org: str, identity: str) -> HttpResponse:
         limit=PAGE_SIZE + 1,
     )
     context = {
-        "identity": shown,
-        "list": found_list,
-        "found": found[:PAGE_SIZE],
+        "identity": identity,
+        "list": resource_list,
+        "resources": matches[:PAGE_SIZE],
         "search": search,
         "page": page,
-        "next": page + 1 if len(found) > PAGE_SIZE else None,
+        "next": page + 1 if len(matches) > PAGE_SIZE else None,
         "previous": page - 1 if page > 1 else None,
     }
     return render(request, "identities/resources.html", context)
@@ -198,39 +180,37 @@ def resources(request: PageRequest, org: str, identity: str) -> HttpResponse:
 
 @signed_in
 def options(request: PageRequest, org: str) -> JsonResponse:
-    """What a picker offers: of one kind, of the chosen identity, else of all that the organization has."""
+    """List suggestions for a picker: of the chosen identity, else of all that the organization has."""
     organization = organization_to_view(request.user, org)
-    chosen = request.GET.get("identity", "")
-    identities = (
-        [access.identity_of(organization, chosen)] if chosen else selectors.identities_of(organization)
-    )
-    found = find_resources(
-        identity_ids=[one.pk for one in identities],
+    name = request.GET.get("identity", "")
+    identities = [access.identity_of(organization, name)] if name else selectors.identities_of(organization)
+    matches = find_resources(
+        identity_ids=[identity.pk for identity in identities],
         kind=request.GET.get("kind", "")[:40],
         region=request.GET.get("region", "")[:60],
         search=request.GET.get("q", ""),
         limit=MAX_OPTIONS + 1,
     )
-    offered = [{"value": one.id, "label": one.label} for one in found[:MAX_OPTIONS]]
-    return JsonResponse({"options": offered, "has_more": len(found) > MAX_OPTIONS})
+    suggestions = [{"value": match.id, "label": match.label} for match in matches[:MAX_OPTIONS]]
+    return JsonResponse({"options": suggestions, "has_more": len(matches) > MAX_OPTIONS})
 
 
 @action
-def test_identity(request: PageRequest, org: str, identity: str) -> str:
-    tested = identity_to_test(request.user, org, identity)
-    request_connection_test(identity=tested, requested_by=request.user)
-    return resolve_url("identity", org, identity)
+def test_identity(request: PageRequest, org: str, identity_slug: str) -> str:
+    identity = access.identity_to_test(request.user, org, identity_slug)
+    request_connection_test(identity=identity, requested_by=request.user)
+    return resolve_url("identity", org, identity_slug)
 
 
 @action
-def refresh_identity(request: PageRequest, org: str, identity: str) -> str:
-    fetched = identity_to_test(request.user, org, identity)
-    request_fetch(identity=fetched, requested_by=request.user)
-    return resolve_url("identity", org, identity)
+def refresh_identity(request: PageRequest, org: str, identity_slug: str) -> str:
+    identity = access.identity_to_test(request.user, org, identity_slug)
+    request_fetch(identity=identity, requested_by=request.user)
+    return resolve_url("identity", org, identity_slug)
 
 
-def _who(organization: Organization, allowed: Allowed) -> dict[str, Any]:
-    """The boxes of who may use it."""
+def _allowed(organization: Organization, allowed: Allowed) -> dict[str, Any]:
+    """Return the Specs and pools that may use an identity, as the form's boxes."""
     default_pool(organization)
     specs = Spec.objects.filter(organization=organization).order_by("name")
     pools = Pool.objects.filter(organization=organization).order_by("name")

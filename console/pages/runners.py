@@ -13,7 +13,7 @@ from console.runners import access, services
 from console.runners.models import DEFAULT_POOL, RegistrationToken
 from console.runners.selectors import arrival_by, runners_in_detail
 from console.runners.services import default_pool
-from console.runners.starting import check_command, starting_ways
+from console.runners.start_commands import check_command, start_commands
 
 
 @signed_in
@@ -68,7 +68,7 @@ def _waiting(request: PageRequest, token: RegistrationToken, text: str = "") -> 
     context = {
         "arrival": arrival_by(token),
         "text": text,
-        "ways": starting_ways(console=settings.SLIPWAY_PUBLIC_URL, token=text),
+        "ways": start_commands(console=settings.SLIPWAY_PUBLIC_URL, token=text),
         "check": check_command(console=settings.SLIPWAY_PUBLIC_URL),
     }
     return render(request, "runners/waiting.html", context)

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import ConfirmationMismatch, Conflict, JobActive
 from console.jobs.lifecycle import ACTIVE_STATUSES
@@ -37,7 +38,7 @@ def archive_spec(*, spec: Spec, confirmation: str, archived_by: User) -> Spec:
     current.slug = f"{current.slug[:40]}-archived-{current.pk.hex[-8:]}"
     current.auto_apply, current.expires_at = False, None
     current.save(update_fields=["archived_at", "slug", "auto_apply", "expires_at"])
-    _record(current, archived_by, "spec.archived", slug=before)
+    _record(current, archived_by, AuditAction.SPEC_ARCHIVED, slug=before)
     return current
 
 
@@ -52,7 +53,7 @@ def unarchive_spec(*, spec: Spec, unarchived_by: User) -> Spec:
     current.slug = current.slug if is_taken else former
     current.archived_at = None
     current.save(update_fields=["archived_at", "slug"])
-    _record(current, unarchived_by, "spec.unarchived", slug=current.slug)
+    _record(current, unarchived_by, AuditAction.SPEC_UNARCHIVED, slug=current.slug)
     return current
 
 
@@ -64,7 +65,7 @@ def _require_idle(spec: Spec) -> None:
         )
 
 
-def _record(spec: Spec, actor: User, action: str, **data: str) -> None:
+def _record(spec: Spec, actor: User, action: AuditAction, **data: str) -> None:
     record(organization=spec.organization, actor=actor, action=action, target=spec, name=spec.name, **data)
     publish_on_commit(topics.organization(spec.organization_id, "specs"))
     publish_on_commit(topics.organization(spec.organization_id, "jobs"))

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.models import AuditEvent
 from console.audit.services import record
 from console.errors import Draining, JobActive, SlipwayError, SpecExpired
@@ -43,7 +44,8 @@ def describe_expiry_outcome(spec: Spec) -> str:
     """Describe what the janitor did about an expiry that has passed; empty while it has done nothing."""
     if not spec.is_expired or spec.expiry_acted_for != spec.expires_at:
         return ""
-    event = AuditEvent.objects.filter(target_id=spec.pk, action="spec.expired").order_by("-id").first()
+    events = AuditEvent.objects.filter(target_id=spec.pk, action=AuditAction.SPEC_EXPIRED)
+    event = events.order_by("-id").first()
     if event is None:
         return ""
     job = event.data.get("job")
@@ -123,7 +125,7 @@ def _record_expiry(spec: Spec, **data: str | int) -> None:
     record(
         organization=spec.organization,
         actor=None,
-        action="spec.expired",
+        action=AuditAction.SPEC_EXPIRED,
         target=spec,
         expired_at=spec.expires_at.isoformat(),
         **data,

@@ -13,6 +13,7 @@ from django.utils import timezone
 from console.accounts.access import require_requester_right
 from console.accounts.models import User
 from console.accounts.rights import Right
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import (
     Conflict,
@@ -101,7 +102,7 @@ def request_deploy(
             record(
                 organization=plan.organization,
                 actor=requested_by,
-                action="plan.confirmed",
+                action=AuditAction.PLAN_CONFIRMED,
                 target=plan,
                 guard=reasons,
             )
@@ -121,7 +122,7 @@ def approve_plan(*, plan: Plan, approved_by: User) -> Approval:
             plan=plan, approved_by=approved_by, defaults={"fingerprint": plan.fingerprint}
         )
         if created:
-            _record(plan, approved_by, "plan.approved")
+            _record(plan, approved_by, AuditAction.PLAN_APPROVED)
     return approval
 
 
@@ -130,7 +131,7 @@ def withdraw_approval(*, plan: Plan, withdrawn_by: User) -> None:
     """Withdraw one's own approval, as long as nobody has applied the plan."""
     _lock_unspent(plan)
     if plan.approvals.filter(approved_by=withdrawn_by).delete()[0]:
-        _record(plan, withdrawn_by, "plan.approval_withdrawn")
+        _record(plan, withdrawn_by, AuditAction.PLAN_APPROVAL_WITHDRAWN)
 
 
 def apply_by_itself(end: JobEnd) -> None:
@@ -150,13 +151,15 @@ def apply_by_itself(end: JobEnd) -> None:
         record(
             organization=plan.organization,
             actor=None,
-            action="plan.not_applied_by_itself",
+            action=AuditAction.PLAN_AUTO_APPLY_BLOCKED,
             target=plan,
             reason=str(refusal),
             code=refusal.code,
         )
     else:
-        record(organization=plan.organization, actor=None, action="plan.applied_by_itself", target=deploy)
+        record(
+            organization=plan.organization, actor=None, action=AuditAction.PLAN_AUTO_APPLIED, target=deploy
+        )
 
 
 def spend(job: Job) -> None:
@@ -240,7 +243,7 @@ def _lock_unspent(plan: Plan) -> None:
         raise PlanSpent(_spent_message(plan))
 
 
-def _record(plan: Plan, actor: User, action: str) -> None:
+def _record(plan: Plan, actor: User, action: AuditAction) -> None:
     record(
         organization=plan.organization,
         actor=actor,

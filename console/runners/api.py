@@ -1,4 +1,4 @@
-"""The runners API for people and programs: who there is, who may join, who gets no more, who is out."""
+"""The runners API for people and programs: list, registration tokens, drain and revocation."""
 
 from typing import Any
 from uuid import UUID
@@ -39,7 +39,7 @@ class RunnersView(APIView):
 class RevokeView(APIView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, slug: str, runner_id: UUID) -> Response:
-        """Refuse everything the runner says from now on. What it runs ends with its next heartbeat."""
+        """Refuse every request of the runner from now on. Its jobs end with its next heartbeat."""
         runner = access.runner_to_manage(request.user, slug, runner_id)
         services.revoke_runner(runner=runner, revoked_by=person(request))
         return Response(status=204)
@@ -51,7 +51,7 @@ class RunnerDrainView(APIView):
 
     @extend_schema(request=RunnerDrainRequest, responses={204: None})
     def put(self, request: Request, slug: str, runner_id: UUID) -> Response:
-        """Give the runner no more jobs, or go on. What it runs, finishes."""
+        """Pause or resume new jobs for the runner. Running jobs will finish."""
         runner = access.runner_to_manage(request.user, slug, runner_id)
         body = self.RunnerDrainRequest(data=request.data)
         body.is_valid(raise_exception=True)
@@ -70,7 +70,7 @@ class RegistrationTokensView(APIView):
 
     @extend_schema(request=TokenRequest, responses={201: TokenAnswer})
     def post(self, request: Request, slug: str) -> Response:
-        """A token with which one new runner joins a pool."""
+        """Create a token with which one new runner joins a pool."""
         organization = access.organization_to_manage_runners(request.user, slug)
         body = self.TokenRequest(data=request.data)
         body.is_valid(raise_exception=True)

@@ -66,7 +66,7 @@ class Runner(models.Model):
 
 
 class RunnerCredential(models.Model):
-    """What a runner shows at each request; kept as a hash. Two may overlap while one replaces the other."""
+    """The credential of a runner, kept as a hash. Two may overlap while one replaces the other."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     runner = models.ForeignKey(Runner, on_delete=models.CASCADE, related_name="credentials")

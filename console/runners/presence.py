@@ -1,7 +1,7 @@
-"""Whether a runner is ONLINE: the only place that decides it, and that says so when it changes.
+"""The presence of runners: the only place that decides whether one is ONLINE, and announces a change.
 
-A hello makes it ONLINE, and so does any other request of its. It is OFFLINE when it said goodbye, or a
-minute after its last sign of life. Jobs do not depend on it: leases are trusted, not the status of a runner.
+A hello or any other request makes a runner ONLINE. It is OFFLINE when it said goodbye, or a minute after its
+last request or heartbeat. Jobs do not depend on it: leases are trusted, not the status of a runner.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import DurationField, Q, Value
 from django.db.models.functions import Now
 
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.live import topics
 from console.live.publish import publish_on_commit
@@ -22,35 +23,35 @@ from runner.protocol import RunnerFacts
 OFFLINE_AFTER = timedelta(seconds=60)
 #: Contact is written this often at most, since runners say something many times a second.
 NOTED_EVERY = timedelta(seconds=10)
-#: A claim request is held for 30 s at most. One that was sent before a goodbye, and is looked at after it,
-#: is no sign of life; what comes later is: another process works with the same credential.
-STRAGGLING = timedelta(seconds=30)
+#: A claim request is held for 30 s at most. One that was sent before a goodbye and answered after it is no
+#: sign of life; a later request is: another process works with the same credential.
+LATE_REQUEST = timedelta(seconds=30)
 
-#: Of a start's id so many characters are kept, and compared.
+#: The length to which a start's id is kept and compared.
 START_ID_CHARS = 64
 
 
 def arrive(runner: Runner, facts: RunnerFacts) -> list[str]:
-    """It has said hello: set what that means, and name the fields to save."""
+    """Set the fields that a hello changes, and return their names."""
     runner.status, runner.last_contact_at, runner.stopped_at = RunnerStatus.ONLINE, Now(), None
-    changed = ["status", "last_contact_at", "stopped_at"]
+    fields = ["status", "last_contact_at", "stopped_at"]
     if not facts.start_id:
         # Not a start: a check, or a rotation beside a runner at work. Or a runner that never says goodbye.
-        return changed
+        return fields
     runner.start_id = facts.start_id[:START_ID_CHARS]
-    return [*changed, "start_id"]
+    return [*fields, "start_id"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A runner's presence as a request of its finds it."""
+class Presence:
+    """A runner's presence before the present request."""
 
     status: str
     silent_for: timedelta | None
 
     @property
     def is_noted(self) -> bool:
-        """Whether this request says nothing new."""
+        """Tell whether the contact was noted a moment ago."""
         return (
             self.status == RunnerStatus.ONLINE
             and self.silent_for is not None
@@ -61,8 +62,8 @@ class Seen:
 def note_contact(*, runner_id: UUID, organization_id: UUID) -> None:
     runner = Runner.objects.filter(pk=runner_id)
     # Decided by the statement, so that a goodbye that arrives right now wins.
-    no_straggler = Q(stopped_at=None) | Q(stopped_at__lt=_ago(STRAGGLING))
-    came_back = runner.filter(no_straggler, status=RunnerStatus.OFFLINE).update(
+    not_late = Q(stopped_at=None) | Q(stopped_at__lt=_ago(LATE_REQUEST))
+    came_back = runner.filter(not_late, status=RunnerStatus.OFFLINE).update(
         status=RunnerStatus.ONLINE, stopped_at=None, last_contact_at=Now()
     )
     if came_back:
@@ -81,7 +82,7 @@ def note_goodbye(*, runner_id: UUID, start_id: str) -> None:
         pk=runner_id, start_id=start_id[:START_ID_CHARS], status=RunnerStatus.ONLINE
     )
     if same_start.update(status=RunnerStatus.OFFLINE, stopped_at=Now()):
-        _tell(Runner.objects.select_related("organization").get(pk=runner_id), "runner.stopped")
+        _record(Runner.objects.select_related("organization").get(pk=runner_id), AuditAction.RUNNER_STOPPED)
 
 
 def mark_silent_runners_offline() -> list[Runner]:
@@ -90,23 +91,23 @@ def mark_silent_runners_offline() -> list[Runner]:
     silent = Runner.objects.filter(status=RunnerStatus.ONLINE, last_contact_at__lt=silent_since).exclude(
         claims__heartbeat_at__gte=silent_since
     )
-    gone = []
+    marked = []
     for runner in silent.select_related("organization"):
         # Compare-and-set: a request that arrives right now wins.
         if Runner.objects.filter(
             pk=runner.pk, status=RunnerStatus.ONLINE, last_contact_at=runner.last_contact_at
         ).update(status=RunnerStatus.OFFLINE):
-            _tell(runner, "runner.offline")
-            gone.append(runner)
-    return gone
+            _record(runner, AuditAction.RUNNER_WENT_OFFLINE)
+            marked.append(runner)
+    return marked
 
 
 def announce(runner: Runner) -> None:
-    """To the open pages of its organization."""
+    """Tell the open pages of its organization."""
     publish_on_commit(topics.organization(runner.organization_id, "runners"))
 
 
-def _tell(runner: Runner, action: str) -> None:
+def _record(runner: Runner, action: AuditAction) -> None:
     record(organization=runner.organization, actor=None, action=action, target=runner)
     announce(runner)
 

@@ -1,4 +1,4 @@
-"""What the endpoints for runners share: who is calling, what was sent, how refusals are answered."""
+"""Authentication, messages and refusals, which all endpoints for runners share."""
 
 import functools
 from collections.abc import Callable, Coroutine

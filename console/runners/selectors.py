@@ -1,4 +1,4 @@
-"""Reading runners, and how far a new one has come."""
+"""Reading runners, and the progress of a new one's registration."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +21,7 @@ def runners_of(organization: Organization) -> list[Runner]:
 
 
 def runners_in_detail(organization: Organization) -> list[Runner]:
-    """The same with how many jobs each took in the last day, and whether it is out."""
+    """Return the runners with the number of jobs of the last day, and whether they are revoked."""
     valid = RunnerCredential.objects.filter(runner=OuterRef("pk"), revoked_at=None)
     runners = (
         Runner.objects.filter(organization=organization)
@@ -33,21 +33,21 @@ def runners_in_detail(organization: Organization) -> list[Runner]:
     begun = Runner.objects.filter(
         organization=organization, attempts__claim_id__gte=first_id_at(timezone.now() - A_DAY)
     )
-    taken = dict(begun.annotate(taken=Count("attempts")).values_list("pk", "taken"))
-    found: list[Any] = list(runners)
-    for runner in found:
-        runner.jobs_today = taken.get(runner.pk, 0)
-    return found
+    jobs_by_runner = dict(begun.annotate(taken=Count("attempts")).values_list("pk", "taken"))
+    details: list[Any] = list(runners)
+    for runner in details:
+        runner.jobs_today = jobs_by_runner.get(runner.pk, 0)
+    return details
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How far the runner that comes with a registration token has come."""
+    """The progress of the runner that registers with a token."""
 
     token: RegistrationToken
     runner: Runner | None
     online: bool
-    #: Whether a job of its own has succeeded.
+    #: True when a job of its own has succeeded.
     proven: bool
 
     @property

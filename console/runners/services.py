@@ -1,4 +1,4 @@
-"""What happens to runners: registration, credentials, hello and goodbye."""
+"""Registration, credentials, hello and goodbye of runners."""
 
 import re
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from console.accounts.models import Organization, User
 from console.accounts.tokens import digest, new_token
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import (
     BadInput,
@@ -45,17 +46,19 @@ def default_pool(organization: Organization) -> Pool:
 
 
 def pool_named(*, organization: Organization, name: str, made_by: User) -> Pool:
-    """The pool of that name, made where there is none: a runner is how a pool begins."""
+    """Return the pool of that name, created where there is none: a pool begins with its first runner."""
     if not POOL_NAME.match(name):
-        raise BadInput("A pool's name has up to 60 small letters, digits and -.", field="new_pool")
-    pool, made = Pool.objects.get_or_create(organization=organization, name=name)
-    if made:
-        record(organization=organization, actor=made_by, action="pool.created", target=pool, name=name)
+        raise BadInput("A pool's name has up to 60 lowercase letters, digits and hyphens.", field="new_pool")
+    pool, created = Pool.objects.get_or_create(organization=organization, name=name)
+    if created:
+        record(
+            organization=organization, actor=made_by, action=AuditAction.POOL_CREATED, target=pool, name=name
+        )
     return pool
 
 
 def create_registration_token(*, organization: Organization, pool: Pool, created_by: User | None) -> str:
-    """Make a token that one new runner can register with. Its text is returned once and never stored."""
+    """Create a token that one new runner can register with. Its text is returned once and never stored."""
     return offer_registration(organization=organization, pool=pool, created_by=created_by)[1]
 
 
@@ -63,7 +66,7 @@ def create_registration_token(*, organization: Organization, pool: Pool, created
 def offer_registration(
     *, organization: Organization, pool: Pool, created_by: User | None
 ) -> tuple[RegistrationToken, str]:
-    """The same with the token's row, for the page that waits for whoever comes with it."""
+    """Create a token and return its row too, for the page that waits for the runner."""
     text = new_token("slt")
     token = RegistrationToken.objects.create(
         organization=organization,
@@ -75,7 +78,7 @@ def offer_registration(
     record(
         organization=organization,
         actor=created_by,
-        action="registration_token.created",
+        action=AuditAction.REGISTRATION_TOKEN_CREATED,
         target=token,
         pool=pool.name,
     )
@@ -92,10 +95,10 @@ def register_runner(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runne
 
 
 def _note_refusal(token: str, refusal: SlipwayError) -> None:
-    """Whoever waits for this runner on a page learns why it does not come."""
-    offered = RegistrationToken.objects.filter(token_sha256=digest(token), used_at=None)
-    if offered.update(contacted_at=Now(), refusal=str(refusal)[:300]):
-        publish_on_commit(topics.organization(offered.get().organization_id, "runners"))
+    """Keep the reason for the page that waits for this runner."""
+    tokens = RegistrationToken.objects.filter(token_sha256=digest(token), used_at=None)
+    if tokens.update(contacted_at=Now(), refusal=str(refusal)[:300]):
+        publish_on_commit(topics.organization(tokens.get().organization_id, "runners"))
 
 
 @transaction.atomic
@@ -110,7 +113,7 @@ def _register(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runner, str
         and runner.status == RunnerStatus.ONLINE
     ):
         raise Conflict(f"A runner named {name} is online. Choose another --name, or stop that one first.")
-    # The name's new holder is the runner from now on; whoever had it before is out.
+    # The new process is the runner of that name from now on; credentials of the one before end.
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
     runner.pools.add(registration.pool)
     Runner.objects.filter(pk=runner.pk).update(draining_since=None)
@@ -118,14 +121,20 @@ def _register(*, token: str, name: str, facts: RunnerFacts) -> tuple[Runner, str
     credential = new_token("slr")
     RunnerCredential.objects.create(runner=runner, credential_sha256=digest(credential))
     RegistrationToken.objects.filter(pk=registration.pk).update(runner=runner, contacted_at=Now(), refusal="")
-    record(organization=runner.organization, actor=None, action="runner.registered", target=runner, name=name)
+    record(
+        organization=runner.organization,
+        actor=None,
+        action=AuditAction.RUNNER_REGISTERED,
+        target=runner,
+        name=name,
+    )
     presence.announce(runner)
     return runner, credential
 
 
 @transaction.atomic
 def greet_runner(*, runner_id: UUID, facts: RunnerFacts, credential: str) -> Runner:
-    """A runner has started and says what it is, with the credential that it will go on using."""
+    """Store what a runner that starts says of itself, with the credential that it will use from now on."""
     pools_to_serve(runner_id=runner_id, names=facts.pools)
     retire_older_credentials(credential=credential)
     runner = Runner.objects.select_related("organization").prefetch_related("pools").get(pk=runner_id)
@@ -149,14 +158,14 @@ def rotate_credential(*, credential: str) -> RotationAnswer:
     record(
         organization=current.runner.organization,
         actor=None,
-        action="runner.credential_rotated",
+        action=AuditAction.RUNNER_CREDENTIAL_ROTATED,
         target=current.runner,
     )
     return RotationAnswer(credential=text)
 
 
 def retire_older_credentials(*, credential: str) -> None:
-    """The runner has shown that it knows this credential: those before it end soon."""
+    """Let older credentials end soon: the runner has shown that it has this one."""
     current = _credential(credential)
     older = current.runner.credentials.filter(
         created_at__lt=current.created_at, revoked_at=None, expires_at=None
@@ -165,7 +174,7 @@ def retire_older_credentials(*, credential: str) -> None:
 
 
 def pools_to_serve(*, runner_id: UUID, names: list[str]) -> list[UUID]:
-    """Those of the runner's pools that it asks for; a pool it does not belong to is refused by name."""
+    """Return the runner's pools of these names, or refuse a pool that it does not belong to."""
     pools = dict(Pool.objects.filter(runners=runner_id).values_list("name", "pk"))
     if missing := sorted(set(names) - pools.keys()):
         raise InvalidMessage(
@@ -177,19 +186,21 @@ def pools_to_serve(*, runner_id: UUID, names: list[str]) -> list[UUID]:
 
 @transaction.atomic
 def revoke_runner(*, runner: Runner, revoked_by: User) -> None:
-    """Refuse everything this runner says from now on."""
+    """Refuse every request of this runner from now on."""
     runner.credentials.filter(revoked_at=None).update(revoked_at=timezone.now())
-    record(organization=runner.organization, actor=revoked_by, action="runner.revoked", target=runner)
+    record(
+        organization=runner.organization, actor=revoked_by, action=AuditAction.RUNNER_REVOKED, target=runner
+    )
     presence.announce(runner)
 
 
 @transaction.atomic
 def set_runner_drain(*, runner: Runner, draining: bool, requested_by: User) -> None:
-    """Give this runner no more jobs, or go on: before it is updated or moved. What it runs, finishes."""
-    changed = Runner.objects.filter(pk=runner.pk, draining_since__isnull=draining)
-    if not changed.update(draining_since=Now() if draining else None):
-        return  # It was so before, and since when must not be lost.
-    action = "runner.drain_started" if draining else "runner.drain_ended"
+    """Pause or resume new jobs for this runner, to update or move it. Running jobs will finish."""
+    runners = Runner.objects.filter(pk=runner.pk, draining_since__isnull=draining)
+    if not runners.update(draining_since=Now() if draining else None):
+        return  # It was so before: keep since when.
+    action = AuditAction.RUNNER_DRAIN_STARTED if draining else AuditAction.RUNNER_DRAIN_ENDED
     record(organization=runner.organization, actor=requested_by, action=action, target=runner)
     presence.announce(runner)
     publish_on_commit(*(topics.pool(pool_id) for pool_id in runner.pools.values_list("pk", flat=True)))
@@ -197,7 +208,7 @@ def set_runner_drain(*, runner: Runner, draining: bool, requested_by: User) -> N
 
 @dataclass(frozen=True, slots=True)
 class KnownRunner:
-    """Who sent a request, as far as the wire needs to know."""
+    """The sender of a request, as far as the wire needs it."""
 
     id: UUID
     name: str
@@ -220,35 +231,35 @@ WHERE credential.credential_sha256 = %(digest)s AND credential.revoked_at IS NUL
 
 
 def recognize(credential: str) -> KnownRunner:
-    """The runner that a credential belongs to. That it says something is a sign of life."""
-    known, seen = _look_up(credential)
-    if not seen.is_noted:
-        presence.note_contact(runner_id=known.id, organization_id=known.organization_id)
-    return known
+    """Return the runner that a credential belongs to, and note that it is alive."""
+    runner, presence_before = _look_up(credential)
+    if not presence_before.is_noted:
+        presence.note_contact(runner_id=runner.id, organization_id=runner.organization_id)
+    return runner
 
 
 def say_goodbye(*, credential: str, start_id: str) -> None:
-    """The one request that is no sign of life: it comes from a process that ends."""
-    known, _ = _look_up(credential)
-    presence.note_goodbye(runner_id=known.id, start_id=start_id)
+    """Note the end of a runner's process: the one request that is no sign of life."""
+    runner, _ = _look_up(credential)
+    presence.note_goodbye(runner_id=runner.id, start_id=start_id)
 
 
-def _look_up(credential: str) -> tuple[KnownRunner, presence.Seen]:
+def _look_up(credential: str) -> tuple[KnownRunner, presence.Presence]:
     row = fetch_one(RECOGNIZE, {"digest": digest(credential)})
     if row is None:
         raise RunnerUnknown
-    known = KnownRunner(id=row[0], name=row[1], organization_id=row[2], pool_ids=row[3])
-    return known, presence.Seen(status=row[4], silent_for=row[5])
+    runner = KnownRunner(id=row[0], name=row[1], organization_id=row[2], pool_ids=row[3])
+    return runner, presence.Presence(status=row[4], silent_for=row[5])
 
 
 def _credential(text: str) -> RunnerCredential:
-    known = RunnerCredential.objects.select_related("runner__organization").filter(
+    credentials = RunnerCredential.objects.select_related("runner__organization").filter(
         credential_sha256=digest(text), revoked_at=None
     )
-    found = known.first()
-    if found is None:
+    credential = credentials.first()
+    if credential is None:
         raise RunnerUnknown
-    return found
+    return credential
 
 
 def _spend(token: str) -> RegistrationToken:
@@ -266,5 +277,5 @@ def _store_facts(runner: Runner, facts: RunnerFacts) -> None:
         max(1, min(facts.slots, 1_000)),
         facts.types,
     )
-    changed = presence.arrive(runner, facts)
-    runner.save(update_fields=["version", "terraform_version", "platform", "slots", "types", *changed])
+    fields = presence.arrive(runner, facts)
+    runner.save(update_fields=["version", "terraform_version", "platform", "slots", "types", *fields])

@@ -1,4 +1,4 @@
-"""What runners call about themselves: registration, hello, a new credential, and goodbye."""
+"""The endpoints of runners about themselves: registration, hello, a new credential, and goodbye."""
 
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
@@ -33,9 +33,9 @@ async def register(request: HttpRequest) -> JsonResponse:
 @method("POST")
 async def hello(request: HttpRequest) -> JsonResponse:
     facts = message(RunnerFacts, request)
-    known = await authenticated(request)
+    sender = await authenticated(request)
     runner = await in_thread(
-        services.greet_runner, runner_id=known.id, facts=facts, credential=bearer(request)
+        services.greet_runner, runner_id=sender.id, facts=facts, credential=bearer(request)
     )
     answer = HelloAnswer(
         runner_id=str(runner.pk),

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from console.accounts.models import Organization, User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import BadInput, Conflict
 from console.jobs.models import Job
@@ -113,7 +114,7 @@ def choose_backend(
     record(
         organization=organization,
         actor=chosen_by,
-        action="state.backend_chosen",
+        action=AuditAction.STATE_BACKEND_CHOSEN,
         target=spec or organization,
         kind=kind,
         settings=checked,

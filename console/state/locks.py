@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import InvalidMessage, StateLocked
 from console.jobs.models import Attempt
@@ -56,7 +57,7 @@ def force_unlock(*, spec: Spec, unlocked_by: User, lock_id: str | None = None) -
         record(
             organization=spec.organization,
             actor=unlocked_by,
-            action="state.force_unlocked",
+            action=AuditAction.STATE_FORCE_UNLOCKED,
             target=spec,
             lock_id=lock.lock_id,
             holder=holder_name(lock),
@@ -76,7 +77,7 @@ def release_abandoned(*, lock: StateLock, because: str) -> bool:
             record(
                 organization=lock.spec.organization,
                 actor=None,
-                action="state.lock_released",
+                action=AuditAction.STATE_LOCK_RELEASED,
                 target=lock.spec,
                 lock_id=lock.lock_id,
                 because=because,

@@ -3,6 +3,7 @@
 from django.db import IntegrityError, transaction
 
 from console.accounts.models import User
+from console.audit.actions import AuditAction
 from console.audit.services import record
 from console.errors import ConfirmationMismatch, Conflict, StateLineageDiffers, StateNotLocked, StateOlder
 from console.live import topics
@@ -47,7 +48,7 @@ def write_state(*, spec: Spec, body: bytes, lock_id: str, writer: Writer) -> Sta
             return newest  # the answer to the first one was lost
         _keep(version, newest)
         if writer.user is not None:
-            _audit(version, writer.user, "state.written")
+            _audit(version, writer.user, AuditAction.STATE_WRITTEN)
     remove_old_versions(spec=spec)
     return version
 
@@ -66,7 +67,7 @@ def import_state(*, spec: Spec, body: bytes, imported_by: User) -> StateVersion:
     version = _seal_version(spec, document, Writer(user=imported_by), origin=Origin.UPLOAD)
     with transaction.atomic(), hold_lock(spec=spec, user=imported_by, operation="upload"):
         _keep(version, newest_version(spec))
-        _audit(version, imported_by, "state.uploaded")
+        _audit(version, imported_by, AuditAction.STATE_UPLOADED)
     return version
 
 
@@ -87,13 +88,13 @@ def roll_back(*, spec: Spec, serial: int, confirmation: str, requested_by: User)
         version = _seal_version(spec, document, Writer(user=requested_by), origin=Origin.ROLL_BACK)
         version.restored_serial = serial
         _keep(version, newest)
-        _audit(version, requested_by, "state.rolled_back", restored_serial=serial)
+        _audit(version, requested_by, AuditAction.STATE_ROLLED_BACK, restored_serial=serial)
     return version
 
 
 def note_download(*, version: StateVersion, downloaded_by: User) -> None:
     """Record who downloaded a whole state, which holds secrets in clear."""
-    _audit(version, downloaded_by, "state.downloaded")
+    _audit(version, downloaded_by, AuditAction.STATE_DOWNLOADED)
 
 
 def _seal_version(
@@ -152,7 +153,7 @@ def _require_successor(newest: StateVersion, version: StateVersion) -> None:
         )
 
 
-def _audit(version: StateVersion, actor: User, action: str, **data: int) -> None:
+def _audit(version: StateVersion, actor: User, action: AuditAction, **data: int) -> None:
     spec = version.spec
     record(
         organization=spec.organization, actor=actor, action=action, target=spec, serial=version.serial, **data

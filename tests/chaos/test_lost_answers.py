@@ -82,7 +82,7 @@ def test_a_lost_claim_a_lost_log_answer_and_a_lost_final_report(network: LossyNe
     different = caller.say("PUT", f"{path}/status", {"claim_id": claim.claim_id, "status": "FAILED"})
     assert (different.status_code, different.json()["code"]) == (409, "report_conflict")
     assert (fresh(job).status, fresh(job).result) == ("SUCCESS", result)
-    assert AuditEvent.objects.filter(target_id=job.pk, action="job.succeed").count() == 1
+    assert AuditEvent.objects.filter(target_id=job.pk, action="job.succeeded").count() == 1
 
 
 def test_a_held_claim_whose_caller_has_gone_leaves_no_job_with_nobody(

@@ -21,7 +21,7 @@ from tests.people import Tenant, fresh
 ROUNDS = 8
 many_rounds = pytest.mark.parametrize("round", range(ROUNDS))
 
-ENDS = ("job.succeed", "job.fail", "job.cancel", "job.cancelled")
+ENDS = ("job.succeeded", "job.failed", "job.cancelled")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How the audit record's words look to people."""
+"""Filters that show the audit record's values to people."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ NAMES = {
     "variableset": "variable set",
 }
 #: More of a value than this belongs in the export.
-MAX_SHOWN = 120
+MAX_CHARS = 120
 
 
 @register.filter
@@ -29,6 +29,6 @@ def kind_name(kind: str) -> str:
 
 
 @register.filter
-def shown(given: Any) -> str:
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+def brief(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}…"

@@ -1,4 +1,4 @@
-"""How the outcome of a test, and the names around identities, look on pages."""
+"""Tags that show the outcome of a test and the names around identities."""
 
 from django import template
 from django.utils.html import format_html
@@ -10,7 +10,7 @@ from console.pages.templatetags.parts import icon
 register = template.Library()
 
 #: Each outcome with a shape, a word and a colour of its own.
-OUTCOMES = {"pass": ("success", "passed"), "fail": ("failed", "failed"), "unknown": ("queued", "not known")}
+OUTCOMES = {"pass": ("success", "passed"), "fail": ("failed", "failed"), "unknown": ("queued", "unknown")}
 ABBREVIATIONS = {"vpc": "VPC", "arn": "ARN", "id": "id"}
 
 
@@ -29,7 +29,7 @@ def test_status(identity: CloudIdentity) -> SafeString:
 
 @register.filter
 def in_words(name: str) -> str:
-    """`hosted_zone` as people say it."""
+    """Return a name such as `hosted_zone` as people say it."""
     words = str(name).replace("_", " ")
     return ABBREVIATIONS.get(words, words)
 

@@ -81,12 +81,12 @@ def verified(console: Console, token: str, *, audience: str, issuer: str = ISSUE
     anybody = console.anybody()
     discovered = anybody.get("/.well-known/openid-configuration").json()
     assert discovered["jwks_uri"] == f"{ISSUER}/.well-known/jwks.json"
-    wanted = jwt.get_unverified_header(token)["kid"]
+    key_id = jwt.get_unverified_header(token)["kid"]
     keys = {key["kid"]: key for key in published(anybody)}
-    assert wanted in keys, "signed with a key that is not published"
+    assert key_id in keys, "signed with a key that is not published"
     return jwt.decode(
         token,
-        PyJWK(keys[wanted]).key,
+        PyJWK(keys[key_id]).key,
         algorithms=["RS256"],
         audience=audience,
         issuer=issuer,

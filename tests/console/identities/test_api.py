@@ -25,25 +25,25 @@ def test_an_identity_of_each_cloud_is_made_read_changed_and_deleted(
     console: Console, ours: Tenant, provider: str
 ) -> None:
     admin = console.person(ours, "admin")
-    made = post(admin, ours, provider=provider, settings=SETTINGS[provider])
-    assert made.status_code == 201, made.text
-    path = made.headers["location"]
-    assert admin.get(path).json() == made.json()
-    assert [one["id"] for one in admin.get(address(ours)).json()["data"]] == [made.json()["id"]]
-    changed = admin.request("PATCH", path, json={"name": "Live", "settings": {"regions": []}})
-    assert (changed.status_code, changed.json()["name"]) == (200, "Live")
-    assert changed.json()["slug"] == "production", "addresses stay"
+    created = post(admin, ours, provider=provider, settings=SETTINGS[provider])
+    assert created.status_code == 201, created.text
+    path = created.headers["location"]
+    assert admin.get(path).json() == created.json()
+    assert [identity["id"] for identity in admin.get(address(ours)).json()["data"]] == [created.json()["id"]]
+    answer = admin.request("PATCH", path, json={"name": "Live", "settings": {"regions": []}})
+    assert (answer.status_code, answer.json()["name"]) == (200, "Live")
+    assert answer.json()["slug"] == "production", "addresses stay"
     assert admin.delete(path).status_code == 204
     assert admin.get(path).status_code == 404
-    actions = AuditEvent.objects.filter(target_id=made.json()["id"]).order_by("id")
+    actions = AuditEvent.objects.filter(target_id=created.json()["id"]).order_by("id")
     assert [event.action for event in actions] == [
         "identity.created", "identity.changed", "identity.deleted",
     ]  # fmt: skip
 
 
 def test_what_is_not_said_is_filled_in(console: Console, ours: Tenant) -> None:
-    made = post(console.person(ours, "admin"), ours).json()
-    assert made["settings"] == {
+    identity = post(console.person(ours, "admin"), ours).json()
+    assert identity["settings"] == {
         **AWS,
         "partition": "aws",
         "method": "web_identity",
@@ -52,22 +52,24 @@ def test_what_is_not_said_is_filled_in(console: Console, ours: Tenant) -> None:
         "plan_policy": "",
         "regions": ["eu-central-1"],
     }
-    assert made["allowed"] == {"specs": ["*"], "environments": ["*"], "pools": ["*"]}
-    assert (made["account"], made["audience"]) == ("123456789012", "sts.amazonaws.com")
+    assert identity["allowed"] == {"specs": ["*"], "environments": ["*"], "pools": ["*"]}
+    assert (identity["account"], identity["audience"]) == ("123456789012", "sts.amazonaws.com")
 
 
 def test_the_external_id_is_ours_and_unlike_any_other(console: Console, ours: Tenant, theirs: Tenant) -> None:
     ids = [new_identity(tenant, name=name).external_id for tenant in (ours, theirs) for name in ("a", "b")]
     assert len({*ids}) == 4
-    assert all(one and one.startswith("slipway-") and len(one) >= 40 for one in ids)
+    assert all(id and id.startswith("slipway-") and len(id) >= 40 for id in ids)
     admin = console.person(ours, "admin")
     refused = post(admin, ours, settings={**AWS, "external_id": ids[2]})
     assert (refused.status_code, refused.json()["field"]) == (400, "settings.external_id")
     assert "Slipway makes it" in refused.json()["detail"]
-    one = CloudIdentity.objects.filter(organization=ours.organization).first()
-    assert one is not None
-    changed = admin.request("PATCH", f"/api/identities/{one.pk}", json={"settings": {"external_id": "mine"}})
-    assert changed.status_code == 400
+    identity = CloudIdentity.objects.filter(organization=ours.organization).first()
+    assert identity is not None
+    answer = admin.request(
+        "PATCH", f"/api/identities/{identity.pk}", json={"settings": {"external_id": "mine"}}
+    )
+    assert answer.status_code == 400
     assert new_identity(ours, "gcp", name="gcp").external_id is None
 
 
@@ -213,8 +215,8 @@ def test_what_to_run_is_there_for_each_cloud(console: Console, ours: Tenant) -> 
     viewer = console.person(ours, "viewer")
     keys = {
         provider: [
-            one["key"]
-            for one in viewer.get(
+            snippet["key"]
+            for snippet in viewer.get(
                 f"/api/identities/{new_identity(ours, provider, name=provider).pk}/setup"
             ).json()["data"]
         ]

@@ -105,8 +105,8 @@ def test_one_at_a_time_for_an_identity_and_a_type(console: Console, ours: Tenant
     assert again.json()["holder_id"] == first.json()["id"]
     assert again.json()["holder_url"] == f"/ours/jobs/{first.json()['number']}/"
     assert operator.post(f"{path}/refresh").status_code == 202, "of another type"
-    other = new_identity(ours, name="Other")
-    assert operator.post(f"/api/identities/{other.pk}/test").status_code == 202
+    second = new_identity(ours, name="Other")
+    assert operator.post(f"/api/identities/{second.pk}/test").status_code == 202
 
 
 def test_of_two_clicks_at_once_one_is_taken(ours: Tenant) -> None:

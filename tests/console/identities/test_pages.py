@@ -1,4 +1,4 @@
-"""What the pages of identities show, to whom, and that nothing typed into them becomes a part of the page."""
+"""The pages of identities: their content for each role, and nothing typed becomes a part of the page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_connecting_changing_and_deleting_by_forms_without_scripts(ours: Tenant)
     admin = Browser(ours, ours.admin, scripts=False)
     assert "AWS" in admin.reads("identities/connect/")
     form = {"provider": "aws", "name": "Live", "specs": "*", "environments": "*", "pools": "*", **AWS}
-    made = admin.post("identities/connect/", form)
-    assert (made.status_code, made["location"]) == (302, "/ours/identities/live/setup/")
+    answer = admin.post("identities/connect/", form)
+    assert (answer.status_code, answer["location"]) == (302, "/ours/identities/live/setup/")
     assert "sts:AssumeRoleWithWebIdentity" in admin.reads("identities/live/setup/")
     changes = {**form, "region": "eu-west-1", "environments": "some", "environment": "staging production"}
     assert admin.post("identities/live/change/", changes).status_code == 302
@@ -52,14 +52,14 @@ def test_each_provider_has_its_pages(ours: Tenant, provider: str) -> None:
 
 def test_who_sees_which_button(ours: Tenant, theirs: Tenant) -> None:
     new_identity(ours, name="one")
-    shown = {
+    pages = {
         role: Browser(ours, getattr(ours, role)).reads("identities/one/")
         for role in ("viewer", "operator", "admin")
     }
-    assert "Test the connection" not in shown["viewer"]
-    assert "Test the connection" in shown["operator"]
-    assert "identities/one/change/" not in shown["operator"]
-    assert "identities/one/change/" in shown["admin"]
+    assert "Test the connection" not in pages["viewer"]
+    assert "Test the connection" in pages["operator"]
+    assert "identities/one/change/" not in pages["operator"]
+    assert "identities/one/change/" in pages["admin"]
     operator, viewer = Browser(ours, ours.operator), Browser(ours, ours.viewer)
     assert operator.get("identities/connect/").status_code == 403
     assert operator.post("identities/one/change/", name="x").status_code == 403
@@ -103,8 +103,8 @@ def test_nothing_that_was_typed_or_found_becomes_a_part_of_the_page(console: Con
 def test_the_page_says_what_failed_and_what_to_do(console: Console, ours: Tenant) -> None:
     identity = new_identity(ours, name="one")
     run_test(console, ours, identity, "FAILED", result=FAILED, fatal=True)
-    shown = Browser(ours, ours.viewer).reads("identities/one/")
-    assert "Allow it." in shown
+    page = Browser(ours, ours.viewer).reads("identities/one/")
+    assert "Allow it." in page
     assert "failed" in Browser(ours, ours.viewer).reads("identities/")
 
 
@@ -113,28 +113,28 @@ def test_its_jobs_are_listed_under_its_name_and_lead_back_to_it(console: Console
     job = run_test(console, ours, identity, "SUCCESS", result=PASSED)
     viewer = Browser(ours, ours.viewer)
     assert 'href="/ours/identities/one/">one</a>' in viewer.reads("jobs/")
-    shown = viewer.reads(f"jobs/{job.number}/")
-    assert "of one</h1>" in shown
-    assert "The connection works" in shown
+    page = viewer.reads(f"jobs/{job.number}/")
+    assert "of one</h1>" in page
+    assert "The connection works" in page
 
 
 def test_pickers_offer_what_was_found(console: Console, ours: Tenant, theirs: Tenant) -> None:
-    one, other = new_identity(ours, name="one"), new_identity(ours, name="other")
+    scanned, unscanned = new_identity(ours, name="one"), new_identity(ours, name="other")
     runner = console.new_runner(ours, "r")
-    claim = begin(ours, one, runner)
+    claim = begin(ours, scanned, runner)
     send(runner, claim, subnets("a"))
     send(runner, claim, [{"id": "Z1", "name": "zone"}], kind="hosted_zone", region="global")
     operator = Browser(ours, ours.operator)
 
-    def offered(**query: str) -> list[str]:
+    def suggestions(**query: str) -> list[str]:
         answer = operator.get("identities/options", **query)
         return [option["value"] for option in answer.json()["options"]]
 
-    assert offered(kind="subnet") == ["subnet-a"]
-    assert offered(kind="subnet", region="eu-west-1") == []
-    assert offered(kind="hosted_zone", region="eu-west-1") == ["Z1"], "of the whole account"
-    assert offered(kind="subnet", q="nothing") == []
-    assert offered(kind="subnet", identity=str(other.pk)) == []
+    assert suggestions(kind="subnet") == ["subnet-a"]
+    assert suggestions(kind="subnet", region="eu-west-1") == []
+    assert suggestions(kind="hosted_zone", region="eu-west-1") == ["Z1"], "of the whole account"
+    assert suggestions(kind="subnet", q="nothing") == []
+    assert suggestions(kind="subnet", identity=str(unscanned.pk)) == []
     foreign = new_identity(theirs)
     assert operator.get("identities/options", kind="subnet", identity=str(foreign.pk)).status_code == 404
     form = operator.reads("specs/new/", source="blueprint", name="aws-platform")
@@ -146,9 +146,9 @@ def test_a_spec_is_offered_what_allows_it(ours: Tenant) -> None:
     new_identity(ours, name="For all")
     new_identity(ours, name="For production", allowed=Allowed(environments=["production"]))
     assert ours.spec.environment == "development"
-    shown = Browser(ours, ours.operator).reads("specs/network/settings/")
-    assert "For all ·" in shown
-    assert "For production ·" not in shown
+    page = Browser(ours, ours.operator).reads("specs/network/settings/")
+    assert "For all ·" in page
+    assert "For production ·" not in page
 
 
 # ── the lifetime guard ───────────────────────────────────────────────────────────────────────────
@@ -170,9 +170,9 @@ def test_a_session_that_no_token_tells_of_is_shown_as_the_runner_renews_it(
     job = ours.request()
     console.new_runner(ours).take_and_start()
     Attempt.objects.filter(job=job).update(started_at=Now() - timedelta(minutes=50))
-    shown = Browser(ours, ours.viewer).reads(f"jobs/{job.number}/header")
-    assert "credentials expire" in shown
-    assert "renewed 3 times" in shown
+    header = Browser(ours, ours.viewer).reads(f"jobs/{job.number}/header")
+    assert "credentials expire" in header
+    assert "renewed 3 times" in header
 
 
 def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: Tenant) -> None:
@@ -185,9 +185,9 @@ def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: 
     claim = runner.take_and_start()
     token_of(runner, claim)
     token_of(runner, claim)
-    shown = viewer.reads(f"jobs/{job.number}/header")
-    assert "credentials expire" in shown
-    assert "renewed 1 time" in shown
+    header = viewer.reads(f"jobs/{job.number}/header")
+    assert "credentials expire" in header
+    assert "renewed 1 time" in header
 
 
 def test_a_deploy_that_usually_outlives_its_session_is_warned_about(console: Console, ours: Tenant) -> None:

@@ -1,4 +1,4 @@
-"""What was found in an account: in parts, replaced whole, failures beside what was there, found again."""
+"""The resources of an account: sent in parts, replaced whole, kept beside failures, searched."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def subnets(*names: str) -> list[dict[str, Any]]:
     return [{"id": f"subnet-{name}", "name": name, "cidr": "10.0.0.0/24", "zone": "a"} for name in names]
 
 
-def shown(console: Console, ours: Tenant, identity: CloudIdentity, **query: Any) -> list[str]:
+def listed(console: Console, ours: Tenant, identity: CloudIdentity, **query: Any) -> list[str]:
     answer = console.person(ours, "viewer").get(f"/api/identities/{identity.pk}/resources", params=query)
     assert answer.status_code == 200, answer.text
-    return [one["id"] for one in answer.json()["data"]]
+    return [resource["id"] for resource in answer.json()["data"]]
 
 
 def test_a_list_is_shown_when_its_last_part_is_in(
@@ -51,16 +51,16 @@ def test_a_list_is_shown_when_its_last_part_is_in(
 ) -> None:
     claim = begin(ours, identity, runner)
     assert send(runner, claim, subnets("a", "b"), part=0, is_last=False).status_code == 200
-    assert shown(console, ours, identity) == []
+    assert listed(console, ours, identity) == []
     assert send(runner, claim, subnets("c"), part=1).status_code == 200
-    assert shown(console, ours, identity) == ["subnet-a", "subnet-b", "subnet-c"]
+    assert listed(console, ours, identity) == ["subnet-a", "subnet-b", "subnet-c"]
     runner.succeed(claim)
     # The next fetch: the old list stays until the new one is whole.
     claim = begin(ours, identity, runner)
     send(runner, claim, subnets("d"), part=0, is_last=False)
-    assert shown(console, ours, identity) == ["subnet-a", "subnet-b", "subnet-c"]
+    assert listed(console, ours, identity) == ["subnet-a", "subnet-b", "subnet-c"]
     send(runner, claim, [], part=1)
-    assert shown(console, ours, identity) == ["subnet-d"]
+    assert listed(console, ours, identity) == ["subnet-d"]
     assert ResourcePart.objects.count() == 2, "nothing is left of the old one"
 
 
@@ -71,7 +71,7 @@ def test_repeats_change_nothing(
     for _ in range(2):
         send(runner, claim, subnets("a"), part=0, is_last=False)
         assert send(runner, claim, subnets("b"), part=1).status_code == 200
-    assert shown(console, ours, identity) == ["subnet-a", "subnet-b"]
+    assert listed(console, ours, identity) == ["subnet-a", "subnet-b"]
 
 
 def test_a_gap_is_told(ours: Tenant, identity: CloudIdentity, runner: RunnerClient) -> None:
@@ -93,10 +93,10 @@ def test_a_failed_look_leaves_what_was_there_and_says_why(
     send(runner, claim, [], region="ap-east-1", error="The region is off.")
     send(runner, claim, subnets("half"), kind="vpc", error="Denied after a page.")
     runner.succeed(claim)
-    assert shown(console, ours, identity, kind="subnet") == ["subnet-a"]
-    assert shown(console, ours, identity, kind="vpc") == ["subnet-half"], "a part is better than nothing"
+    assert listed(console, ours, identity, kind="subnet") == ["subnet-a"]
+    assert listed(console, ours, identity, kind="vpc") == ["subnet-half"], "a part is better than nothing"
     lists = console.person(ours, "viewer").get(f"/api/identities/{identity.pk}/resources").json()["lists"]
-    errors = {(one["region"], one["kind"]): one["error"] for one in lists}
+    errors = {(resource["region"], resource["kind"]): resource["error"] for resource in lists}
     assert errors == {
         ("eu-central-1", "subnet"): "Throttled. Try again later.",
         ("ap-east-1", "subnet"): "The region is off.",
@@ -119,8 +119,8 @@ def test_what_a_whole_fetch_no_longer_finds_is_forgotten(
     send(runner, claim, subnets("a"))
     send(runner, claim, [], kind="vpc", error="Denied.")
     runner.succeed(claim)
-    assert shown(console, ours, identity, kind="subnet") == ["subnet-a"]
-    assert shown(console, ours, identity, kind="vpc") == ["subnet-v"], "its kind failed, so nobody knows"
+    assert listed(console, ours, identity, kind="subnet") == ["subnet-a"]
+    assert listed(console, ours, identity, kind="vpc") == ["subnet-v"], "its kind failed, so nobody knows"
     identity.refresh_from_db()
     assert identity.last_fetch["complete"] is True
 
@@ -133,7 +133,7 @@ def test_a_failed_fetch_is_noted_and_keeps_everything(
     runner.fail(claim, fatal=True, error_message="No credentials.")
     identity.refresh_from_db()
     assert (identity.last_fetch["complete"], identity.last_fetch["error"]) == (False, "No credentials.")
-    assert shown(console, ours, identity) == ["subnet-a"]
+    assert listed(console, ours, identity) == ["subnet-a"]
 
 
 def test_only_the_attempt_that_holds_the_fetch_may_send(
@@ -179,10 +179,10 @@ def test_an_account_with_five_thousand_subnets(
         chunk = subnets(*names[part * 500 : part * 500 + 500])
         assert send(runner, claim, chunk, part=part, is_last=part == 9).status_code == 200
     assert ResourceList.objects.get().resource_count == 5_000
-    assert shown(console, ours, identity, q="n4321") == ["subnet-n4321"]
-    page = shown(console, ours, identity, page=50, limit=100)
+    assert listed(console, ours, identity, q="n4321") == ["subnet-n4321"]
+    page = listed(console, ours, identity, page=50, limit=100)
     assert (page[0], page[-1], len(page)) == ("subnet-n4900", "subnet-n4999", 100)
-    assert shown(console, ours, identity, page=51, limit=100) == []
+    assert listed(console, ours, identity, page=51, limit=100) == []
 
 
 def test_a_search_takes_every_letter_as_it_is(
@@ -194,10 +194,10 @@ def test_a_search_takes_every_letter_as_it_is(
         claim,
         [{"id": "a", "name": "100%"}, {"id": "b", "name": "x_y"}, {"id": "c", "tags": ["Prod"]}],
     )
-    assert shown(console, ours, identity, q="%") == ["a"]
-    assert shown(console, ours, identity, q="_") == ["b"]
-    assert shown(console, ours, identity, q="pROD") == ["c"]
-    assert shown(console, ours, identity, q="'; DROP TABLE x; --") == []
+    assert listed(console, ours, identity, q="%") == ["a"]
+    assert listed(console, ours, identity, q="_") == ["b"]
+    assert listed(console, ours, identity, q="pROD") == ["c"]
+    assert listed(console, ours, identity, q="'; DROP TABLE x; --") == []
     for bad in ({"limit": 0}, {"page": "x"}, {"kind": "A B"}):
         answer = console.person(ours, "viewer").get(f"/api/identities/{identity.pk}/resources", params=bad)
         assert answer.status_code == 400
@@ -210,4 +210,4 @@ def test_another_account_has_other_resources(
     send(runner, claim, subnets("a"))
     elsewhere = {"role_arn": "arn:aws:iam::999999999999:role/slipway"}
     change_identity(identity=identity, changed_by=ours.admin, settings=elsewhere)
-    assert shown(console, ours, identity) == []
+    assert listed(console, ours, identity) == []

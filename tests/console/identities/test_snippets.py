@@ -1,4 +1,4 @@
-"""What a person is told to run in an account: exact, quoted for its language, and no wider than allowed."""
+"""The texts to run in an account: exact, quoted for their language, and no wider than allowed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import hcl2
 import yaml
 
 from console.identities.services import Allowed
-from console.identities.snippets import snippets_for
-from console.identities.snippets.aws import trust_policy
+from console.identities.trust import setup_snippets
 from runner.terraform.binary import find_terraform
 from tests.console.identities.identities_made import AZURE, new_identity, use
 from tests.people import Tenant
@@ -22,11 +21,16 @@ HOST = "127.0.0.1:8000"
 
 
 def texts(identity: Any) -> dict[str, str]:
-    return {snippet.key: snippet.text for snippet in snippets_for(identity)}
+    return {snippet.key: snippet.text for snippet in setup_snippets(identity)}
+
+
+def trust_policy(identity: Any) -> dict[str, Any]:
+    policy: dict[str, Any] = json.loads(texts(identity)["trust-policy"])
+    return policy
 
 
 def commands(text: str) -> list[list[str]]:
-    return [shlex.split(one) for one in text.replace("\\\n", " ").splitlines() if one and one[0] != "#"]
+    return [shlex.split(line) for line in text.replace("\\\n", " ").splitlines() if line and line[0] != "#"]
 
 
 def test_the_trust_policy_is_for_this_issuer_audience_and_these_subjects(ours: Tenant) -> None:
@@ -69,18 +73,17 @@ def test_every_form_of_it_says_the_same(ours: Tenant) -> None:
     identity = new_identity(
         ours, role_arn="arn:aws:iam::123456789012:role/team/ops/slipway+x", session_seconds=7200
     )
-    said, policy = texts(identity), trust_policy(identity)
-    assert json.loads(said["trust-policy"]) == policy
-    template = yaml.safe_load(said["cloudformation"])["Resources"]
+    snippets, policy = texts(identity), trust_policy(identity)
+    template = yaml.safe_load(snippets["cloudformation"])["Resources"]
     role = template["SlipwayRole"]["Properties"]
     assert role["AssumeRolePolicyDocument"] == policy
     assert (role["RoleName"], role["Path"], role["MaxSessionDuration"]) == ("slipway+x", "/team/ops/", 7200)
     assert template["SlipwayIssuer"]["Properties"]["Url"] == f"http://{HOST}"
-    provider, made, attached = commands(said["cli"])
+    provider, created, attached = commands(snippets["cli"])
     assert provider[3:] == ["--url", f"http://{HOST}", "--client-id-list", "sts.amazonaws.com"]
-    assert made[3:7] == ["--role-name", "slipway+x", "--path", "/team/ops/"]
+    assert created[3:7] == ["--role-name", "slipway+x", "--path", "/team/ops/"]
     assert attached[-1] == "arn:aws:iam::aws:policy/ReadOnlyAccess"
-    assert hcl2.loads(said["terraform"])["resource"]
+    assert hcl2.loads(snippets["terraform"])["resource"]
 
 
 def test_every_configuration_is_written_as_terraform_writes_it(ours: Tenant, tmp_path: Path) -> None:
@@ -104,31 +107,31 @@ def test_every_configuration_is_written_as_terraform_writes_it(ours: Tenant, tmp
 
 def test_google_gets_a_subject_that_it_takes(ours: Tenant) -> None:
     identity = new_identity(ours, "gcp")
-    said = texts(identity)
-    pool, provider, account, binding, viewer = commands(said["cli"])
+    snippets = texts(identity)
+    pool, provider, account, binding, viewer = commands(snippets["cli"])
     mapping = next(word for word in provider if word.startswith("--attribute-mapping="))
     assert "google.subject=assertion.identity_id" in mapping, "ours is longer than 127 bytes"
     assert f'--attribute-condition=assertion.organization_id == "{ours.organization.pk}"' in provider
     assert binding[-1].endswith(f"/workloadIdentityPools/slipway/attribute.identity_id/{identity.pk}")
     assert (pool[4], account[4], viewer[3]) == ("slipway", "slipway", "harbour-prod")
-    assert hcl2.loads(said["terraform"])["resource"]
+    assert hcl2.loads(snippets["terraform"])["resource"]
 
 
 def test_entra_gets_each_subject_exactly(ours: Tenant) -> None:
     identity = new_identity(ours, "azure")
     use(ours, identity)
     *credentials, reader = commands(texts(identity)["cli"])
-    parameters = [json.loads(one[-1]) for one in credentials]
+    parameters = [json.loads(credential[-1]) for credential in credentials]
     organization, spec = ours.organization, ours.spec
     begin = f"organization:ours@{organization.pk}"
-    assert [one["subject"] for one in parameters] == [
+    assert [credential["subject"] for credential in parameters] == [
         f"{begin}:identity:production@{identity.pk}:action:test",
         *(
             f"{begin}:spec:network@{spec.pk}:environment:development:action:{action}"
             for action in ("plan", "deploy", "destroy")
         ),
     ]
-    assert all(one["audiences"] == ["api://AzureADTokenExchange"] for one in parameters)
+    assert all(credential["audiences"] == ["api://AzureADTokenExchange"] for credential in parameters)
     assert reader[-1] == f"/subscriptions/{AZURE['subscription_id']}"
     assert hcl2.loads(texts(identity)["terraform"])["resource"]
 

@@ -53,17 +53,17 @@ def claim(ours: Tenant, runner: RunnerClient) -> Claim:
 def test_a_token_says_whose_job_it_is_and_what_it_does(
     console: Console, ours: Tenant, runner: RunnerClient, claim: Claim
 ) -> None:
-    said = verified(console, token_of(runner, claim), audience=STS)
+    claims = verified(console, token_of(runner, claim), audience=STS)
     organization, spec = ours.organization, ours.spec
-    assert said["sub"] == (
+    assert claims["sub"] == (
         f"organization:ours@{organization.pk}:spec:network@{spec.pk}:environment:development:action:plan"
     )
-    assert said["exp"] - said["iat"] == 900
-    assert said["iat"] - said["nbf"] == 30
+    assert claims["exp"] - claims["iat"] == 900
+    assert claims["iat"] - claims["nbf"] == 30
     identity = spec.identity
     assert identity is not None
     assert {
-        name: said[name] for name in ("iss", "job_id", "job_number", "attempt", "job_type", "runner")
+        name: claims[name] for name in ("iss", "job_id", "job_number", "attempt", "job_type", "runner")
     } == {
         "iss": ISSUER,
         "job_id": claim.job_id,
@@ -72,9 +72,12 @@ def test_a_token_says_whose_job_it_is_and_what_it_does(
         "job_type": "PLAN",
         "runner": "eu-1",
     }
-    assert (said["requested_by"], said["pool"]) == ("ours-operator", "default")
-    assert (said["identity_id"], said["environment"]) == (str(identity.pk), "development")
-    assert claim.job_id not in said["sub"], "Entra matches it exactly"
+    assert (claims["requested_by"], claims["pool"]) == ("ours-operator", "default")
+    assert (claims["identity_id"], claims["environment"]) == (
+        str(identity.pk),
+        "development",
+    )
+    assert claim.job_id not in claims["sub"], "Entra matches it exactly"
 
 
 @pytest.mark.parametrize(
@@ -93,12 +96,12 @@ def test_each_cloud_has_its_audience_and_the_test_its_subject(
     claim = runner.take_and_start()
     assert claim.identity is not None
     assert claim.identity.audience == audience
-    said = verified(console, token_of(runner, claim), audience=audience)
+    claims = verified(console, token_of(runner, claim), audience=audience)
     organization = ours.organization
-    assert said["sub"] == (
+    assert claims["sub"] == (
         f"organization:ours@{organization.pk}:identity:production@{identity.pk}:action:test"
     )
-    assert said["spec_id"] == ""
+    assert claims["spec_id"] == ""
 
 
 @pytest.mark.parametrize(("type", "action"), [(JobType.DRIFT_CHECK, "plan"), (JobType.DESTROY, "destroy")])
@@ -107,8 +110,8 @@ def test_the_subject_tells_what_changes_something_from_what_does_not(
 ) -> None:
     use(ours, new_identity(ours))
     ours.request(type)
-    said = verified(console, token_of(runner, runner.take()), audience=STS)
-    assert said["sub"].endswith(f":environment:development:action:{action}")
+    claims = verified(console, token_of(runner, runner.take()), audience=STS)
+    assert claims["sub"].endswith(f":environment:development:action:{action}")
 
 
 # ── the five negatives: what a cloud refuses ─────────────────────────────────────────────────────
@@ -137,17 +140,21 @@ def test_a_token_ends(console: Console, runner: RunnerClient, claim: Claim) -> N
     token = forged(token_of(runner, claim), exp=1)
     with pytest.raises(jwt.InvalidSignatureError):
         verified(console, token, audience=STS)
-    said = jwt.decode(token_of(runner, claim), options={"verify_signature": False})
-    assert said["exp"] < said["iat"] + 901
+    claims = jwt.decode(token_of(runner, claim), options={"verify_signature": False})
+    assert claims["exp"] < claims["iat"] + 901
 
 
 def test_a_key_of_somebody_elses_signs_nothing(console: Console, runner: RunnerClient, claim: Claim) -> None:
     token = token_of(runner, claim)
-    said = jwt.decode(token, options={"verify_signature": False})
+    claims = jwt.decode(token, options={"verify_signature": False})
     kid = jwt.get_unverified_header(token)["kid"]
     theirs = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     with pytest.raises(jwt.InvalidSignatureError):
-        verified(console, jwt.encode(said, theirs, algorithm="RS256", headers={"kid": kid}), audience=STS)
+        verified(
+            console,
+            jwt.encode(claims, theirs, algorithm="RS256", headers={"kid": kid}),
+            audience=STS,
+        )
 
 
 def test_another_issuer_is_not_us(console: Console, runner: RunnerClient, claim: Claim) -> None:
@@ -161,20 +168,20 @@ def test_another_issuer_is_not_us(console: Console, runner: RunnerClient, claim:
 def test_only_the_attempt_that_holds_the_job_gets_one(
     console: Console, ours: Tenant, runner: RunnerClient, claim: Claim
 ) -> None:
-    other = console.new_runner(ours, "eu-2")
-    assert code_of(ask_for_token(other, claim)) == "stale_claim"
+    another = console.new_runner(ours, "eu-2")
+    assert code_of(ask_for_token(another, claim)) == "stale_claim"
     use(ours, new_identity(ours, name="Second"), ours.new_spec("second"))
     ours.request(spec=ours.organization.specs.get(slug="second"))
-    second = other.take_and_start()
+    second = another.take_and_start()
     # The claim of one job opens no other job, whoever shows it.
-    for thief, job in ((other, claim), (runner, second)):
+    for thief, job in ((another, claim), (runner, second)):
         answer = thief.post(
             f"/api/jobs/{job.job_id}/identity-token",
             json={"claim_id": second.claim_id if job is claim else claim.claim_id},
         )
         assert (answer.status_code, code_of(answer)) == (409, "stale_claim")
     first, again = (jwt.decode(t, options={"verify_signature": False})
-                    for t in (token_of(runner, claim), token_of(other, second)))  # fmt: skip
+                    for t in (token_of(runner, claim), token_of(another, second)))  # fmt: skip
     assert first["sub"] != again["sub"]
     assert first["job_id"] != again["job_id"]
 
@@ -268,8 +275,8 @@ def test_the_documents_are_public_and_may_be_cached(console: Console, ours: Tena
 
 
 def test_consoles_that_start_together_make_one_first_key(ours: Tenant) -> None:
-    made = race(*[lambda: current_key().kid] * 4)
-    assert len(set(made)) == 1
+    key = race(*[lambda: current_key().kid] * 4)
+    assert len(set(key)) == 1
     assert SigningKey.objects.count() == 1
 
 

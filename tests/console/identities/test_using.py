@@ -1,4 +1,4 @@
-"""Who may use an identity: asked at a Spec's settings, at the request, and again at the claim."""
+"""The restrictions of an identity: at a Spec's settings, at the request, and again at the claim."""
 
 from __future__ import annotations
 

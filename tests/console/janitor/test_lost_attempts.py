@@ -159,7 +159,7 @@ def test_two_looks_at_once_take_each_claim_back_once(console: Console, ours: Ten
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(look_once, range(4))) == 10
-    assert AuditEvent.objects.filter(action="job.requeue").count() == 10
+    assert AuditEvent.objects.filter(action="job.requeued").count() == 10
     assert set(Job.objects.values_list("status", "attempt_count")) == {("QUEUED", 1)}
 
 

@@ -34,9 +34,9 @@ def test_a_minute_without_contact_is_offline(runner: Runner) -> None:
     let_runner_be_silent(runner, timedelta(seconds=61))
     run_once()
     assert status(runner) == "OFFLINE"
-    assert AuditEvent.objects.filter(target_id=runner.pk, action="runner.offline").count() == 1
+    assert AuditEvent.objects.filter(target_id=runner.pk, action="runner.went_offline").count() == 1
     run_once()
-    assert AuditEvent.objects.filter(action="runner.offline").count() == 1
+    assert AuditEvent.objects.filter(action="runner.went_offline").count() == 1
 
 
 def test_a_heartbeat_of_a_job_is_contact(console: Console, ours: Tenant, runner: Runner) -> None:

@@ -87,7 +87,7 @@ def test_force_after_a_polite_request_keeps_who_asked_first(
     console.person(ours, "second_operator").post(f"/api/jobs/{job.pk}/cancel", json={"force": True})
     job = fresh(job)
     assert (job.status, job.cancelled_by) == ("CANCELLED", ours.operator)
-    ended = AuditEvent.objects.get(target_id=job.pk, action="job.cancel")
+    ended = AuditEvent.objects.get(target_id=job.pk, action="job.cancelled")
     assert ended.actor_id == ours.second_operator.pk
 
 

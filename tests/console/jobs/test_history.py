@@ -61,10 +61,10 @@ def test_every_action_is_one_event_with_its_actor(console: Console, viewer: Http
     events = viewer.get(f"/api/jobs/{job.pk}/events").json()["data"]
     assert [(event["action"], event["actor_kind"], event["actor_name"]) for event in events] == [
         ("job.requested", "person", ours.operator.username),
-        ("job.claim", "runner", "worker"),
-        ("job.start", "runner", "worker"),
+        ("job.claimed", "runner", "worker"),
+        ("job.started", "runner", "worker"),
         ("job.cancel_requested", "person", ours.second_operator.username),
-        ("job.cancel", "runner", "worker"),
+        ("job.cancelled", "runner", "worker"),
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_lost_attempt_is_an_event_of_the_consoles_own(console: Console, viewer
     take_back_lost_jobs()
     event = viewer.get(f"/api/jobs/{job.pk}/events").json()["data"][-1]
     assert (event["action"], event["actor_kind"], event["data"]["outcome"]) == (
-        "job.requeue",
+        "job.requeued",
         "system",
         "lost",
     )

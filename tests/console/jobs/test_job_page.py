@@ -156,7 +156,7 @@ def test_the_trail_and_the_export_tell_the_whole_story(
 ) -> None:
     job = deployed(console, ours, runner)
     page = page_of(ours.viewer, job)
-    for action in ("job.requested", "job.claim", "job.start", "job.succeed"):
+    for action in ("job.requested", "job.claimed", "job.started", "job.succeeded"):
         assert action in page
     document = json.loads(page_of(ours.viewer, job, "job-export"))
     assert document["job"]["number"] == job.number

@@ -139,7 +139,9 @@ def test_two_different_endings_at_once_one_is_written(console: Console, ours: Te
     assert sorted(answer.status_code for answer in answers) == [200, 409]
     winner = next(answer for answer in answers if answer.status_code == 200)
     assert fresh(job).status == winner.json()["status"]
-    assert AuditEvent.objects.filter(target_id=job.pk, action__in=["job.succeed", "job.fail"]).count() == 1
+    assert (
+        AuditEvent.objects.filter(target_id=job.pk, action__in=["job.succeeded", "job.failed"]).count() == 1
+    )
 
 
 def test_after_the_ending_it_cannot_start_again(runner: RunnerClient, ours: Tenant) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from console.audit import selectors
+from console.audit.actions import AuditAction
 from console.audit.models import AuditEvent
 from console.audit.services import record
 from console.ids import first_id_at, new_id
@@ -42,7 +43,12 @@ def exported(tenant: Tenant, form: str, **query: Any) -> str:
 
 def test_events_are_filtered_by_who_what_about_and_when(ours: Tenant) -> None:
     events(ours, 6)
-    record(organization=ours.organization, actor=ours.operator, action="job.cancelled", target=ours.spec)
+    record(
+        organization=ours.organization,
+        actor=ours.operator,
+        action=AuditAction.SPEC_CHANGED,
+        target=ours.spec,
+    )
     browser = Browser(ours, ours.admin)
     today = datetime.now(UTC).date()
     for query, expected in (
@@ -50,9 +56,9 @@ def test_events_are_filtered_by_who_what_about_and_when(ours: Tenant) -> None:
         ({"action": "thing"}, 6),
         ({"action": "thing.done"}, 6),
         ({"action": "thin"}, 0),
-        ({"action": "job.cancelled", "kind": "spec"}, 1),
-        ({"action": "job.cancelled", "kind": "job"}, 0),
-        ({"target": str(ours.spec.pk), "action": "job"}, 1),
+        ({"action": "spec.changed", "kind": "spec"}, 1),
+        ({"action": "spec.changed", "kind": "job"}, 0),
+        ({"target": str(ours.spec.pk), "action": "spec"}, 2),
         ({"action": "thing", "since": today.isoformat(), "until": today.isoformat()}, 6),
         ({"action": "thing", "until": (today - timedelta(days=1)).isoformat()}, 0),
         ({"action": "thing", "since": (today + timedelta(days=1)).isoformat()}, 0),
@@ -61,7 +67,7 @@ def test_events_are_filtered_by_who_what_about_and_when(ours: Tenant) -> None:
 
 
 @pytest.mark.parametrize("query", [{"since": "yesterday"}, {"target": "x"}, {"after": "x"}])
-def test_a_filter_that_is_none_is_refused_by_its_name(ours: Tenant, query: dict[str, str]) -> None:
+def test_an_invalid_filter_is_refused_by_its_name(ours: Tenant, query: dict[str, str]) -> None:
     answer = Browser(ours, ours.admin).get("audit/", **query)
     assert answer.status_code == 400
     assert f"{next(iter(query))}: expected" in answer.content.decode()
@@ -69,34 +75,37 @@ def test_a_filter_that_is_none_is_refused_by_its_name(ours: Tenant, query: dict[
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(ours: Tenant) -> None:
     events(ours, 120)
-    seen, after = [], None
+    numbers, after = [], None
     while True:
-        found = selectors.events_of(ours.organization.pk, selectors.Wanted(action="thing"), after=after)
-        seen += [event.data["number"] for event in found.events]
-        after = found.next_before
+        page = selectors.events_of(ours.organization.pk, selectors.Filters(action="thing"), after=after)
+        numbers += [event.data["number"] for event in page.events]
+        after = page.next_before
         if after is None:
             break
-    assert seen == list(range(119, -1, -1))
+    assert numbers == list(range(119, -1, -1))
 
 
-def test_a_rare_action_is_looked_for_a_stretch_at_a_time(ours: Tenant, monkeypatch: Any) -> None:
-    monkeypatch.setattr(selectors, "LOOKED_THROUGH", 20)
-    events(ours, 1, "rare.deed")
+def test_a_rare_action_is_searched_in_steps(ours: Tenant, monkeypatch: Any) -> None:
+    monkeypatch.setattr(selectors, "SEARCHED_EVENTS", 20)
+    events(ours, 1, "rare.event")
     events(ours, 50)
-    shown = Browser(ours, ours.admin).reads("audit/", action="rare")
-    assert "Searched events back to" in shown
-    assert "Search before" in shown
-    assert len(list(selectors.every_event(ours.organization.pk, selectors.Wanted(action="rare")))[-1]) == 1
+    page = Browser(ours, ours.admin).reads("audit/", action="rare")
+    assert "Searched events back to" in page
+    assert "Search before" in page
+    assert len(list(selectors.every_event(ours.organization.pk, selectors.Filters(action="rare")))[-1]) == 1
 
 
 def test_the_export_has_everything_and_is_itself_on_record(ours: Tenant) -> None:
     events(ours, 3)
     rows = list(csv.DictReader(io.StringIO(exported(ours, "csv", action="thing"))))
     assert [json.loads(row["data"])["number"] for row in rows] == [2, 1, 0]
-    taken = AuditEvent.objects.get(action="audit.exported")
-    assert (taken.actor_name, taken.data["filters"]) == ("ours-admin", {"action": "thing"})
+    event = AuditEvent.objects.get(action="audit.exported")
+    assert (event.actor_name, event.data["filters"]) == (
+        "ours-admin",
+        {"action": "thing"},
+    )
     parsed = json.loads(exported(ours, "json", action="thing"))
-    assert [one["data"]["number"] for one in parsed] == [2, 1, 0]
+    assert [event["data"]["number"] for event in parsed] == [2, 1, 0]
     assert json.loads(exported(ours, "json", action="none.such")) == []
     assert Browser(ours, ours.admin).get("audit/export.xml").status_code == 404
 

@@ -31,7 +31,7 @@ def ours(ours: Tenant) -> Tenant:
 
 def why_not(plan: Plan) -> str:
     """The reason on record for a plan that was not applied by itself."""
-    event = AuditEvent.objects.get(target_id=plan.pk, action="plan.not_applied_by_itself")
+    event = AuditEvent.objects.get(target_id=plan.pk, action="plan.auto_apply_blocked")
     assert not plan.spec.jobs.filter(type=JobType.DEPLOY).exists()
     return f"{event.actor_kind}: {event.data['code']}"
 
@@ -40,7 +40,7 @@ def test_a_plan_that_succeeds_is_applied_for_whoever_asked(console: Console, our
     plan = a_plan(console, ours)
     deploy = ours.spec.jobs.get(type=JobType.DEPLOY)
     assert (deploy.plan_id, deploy.requested_by, deploy.status) == (plan.pk, ours.operator, "QUEUED")
-    event = AuditEvent.objects.get(target_id=deploy.pk, action="plan.applied_by_itself")
+    event = AuditEvent.objects.get(target_id=deploy.pk, action="plan.auto_applied")
     assert event.actor_kind == "system"
     runner = console.new_runner(ours, "deployer")
     assert runner.take_and_start().plan is not None

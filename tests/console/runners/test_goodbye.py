@@ -15,7 +15,7 @@ from console.jobs.models import JobClaim
 from console.live import topics
 from console.live.publish import publisher
 from console.runners.models import Runner
-from console.runners.presence import STRAGGLING, note_contact
+from console.runners.presence import LATE_REQUEST, note_contact
 from runner.protocol import to_wire
 from tests.console_app import Console, RunnerClient, code_of
 from tests.database_clock import let_runner_be_silent
@@ -59,7 +59,7 @@ def test_it_is_offline_at_once_and_that_is_no_outage(
     Runner.objects.update(last_contact_at=Now() - timedelta(hours=1))
     run_once()
     assert actions().count("runner.stopped") == 1
-    assert "runner.offline" not in actions()
+    assert "runner.went_offline" not in actions()
 
 
 def test_open_pages_are_told_once(
@@ -93,7 +93,7 @@ def test_a_goodbye_that_is_late_does_not_take_the_next_start_away(runner: Runner
 def test_a_goodbye_that_comes_after_the_next_starts_own_is_no_sign_of_life(runner: RunnerClient) -> None:
     hello(runner, "second")
     goodbye(runner, "second")
-    Runner.objects.update(stopped_at=Now() - STRAGGLING * 2)
+    Runner.objects.update(stopped_at=Now() - LATE_REQUEST * 2)
     goodbye(runner, "first")
     assert status() == "OFFLINE"
 
@@ -121,7 +121,7 @@ def test_a_goodbye_between_the_look_at_a_request_and_its_note_wins(
 
 def test_another_process_with_the_same_credential_is_heard_again(runner: RunnerClient) -> None:
     goodbye(runner, "first")
-    Runner.objects.update(stopped_at=Now() - STRAGGLING * 2)
+    Runner.objects.update(stopped_at=Now() - LATE_REQUEST * 2)
     runner.claim()
     assert status() == "ONLINE"
     assert Runner.objects.get().stopped_at is None

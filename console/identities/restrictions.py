@@ -1,14 +1,11 @@
-"""Who may use an identity: the Specs, environments and pools that it allows; and what of it decides a job."""
+"""The restrictions of an identity: which Specs, environments and pools may use it."""
 
-from typing import Any
 from uuid import UUID
 
 from console.errors import IdentityNotAllowed
 from console.identities.models import ANY, CloudIdentity
-from console.identities.provider_settings import UNDECIDING
 from console.runners.models import Pool
 from specs.models import Spec
-from specs.snapshot import snapshot_hash
 
 
 def require_allowed(*, identity: CloudIdentity, spec: Spec, pool_id: UUID | None = None) -> None:
@@ -47,29 +44,11 @@ def may_use(identity: CloudIdentity, spec: Spec) -> bool:
 
 
 def pool_to_test_with(identity: CloudIdentity) -> Pool | None:
-    """Of the pools that it allows, the default one if that is among them; None when there is none."""
+    """Return the default pool if the identity allows it, else another that it allows, else None."""
     pools = Pool.objects.filter(organization=identity.organization_id).order_by("name")
     allowed = [pool for pool in pools if _allows(identity.allowed_pools, pool.pk)]
     return next((pool for pool in allowed if pool.name == "default"), next(iter(allowed), None))
 
 
-def outcome_digest(identity: CloudIdentity) -> str:
-    """Of everything about an identity that decides what a job does: another digest makes plans stale."""
-    deciding = {name: value for name, value in identity.settings.items() if name not in UNDECIDING}
-    return snapshot_hash(
-        {
-            "id": str(identity.pk),
-            "provider": identity.provider,
-            "external_id": identity.external_id,
-            "settings": deciding,
-        }
-    )
-
-
-def snapshot_field(identity: CloudIdentity) -> dict[str, Any]:
-    """The identity as a job's snapshot names it."""
-    return {"id": str(identity.pk), "settings_sha256": outcome_digest(identity)}
-
-
-def _allows(allowed: list[str], one: object) -> bool:
-    return ANY in allowed or str(one) in allowed
+def _allows(allowed: list[str], name: object) -> bool:
+    return ANY in allowed or str(name) in allowed

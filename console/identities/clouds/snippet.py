@@ -18,11 +18,11 @@ class Snippet:
 
 
 def script(commands: list[list[str]], *, last: str) -> str:
-    return "\n\n".join([*(_command(one) for one in commands), last]) + "\n"
+    return "\n\n".join([*(_command(words) for words in commands), last]) + "\n"
 
 
 def _command(words: list[str]) -> str:
-    """On one line while that is readable, else an option on each."""
+    """Join the words on one line while that is readable, else with an option on each."""
     quoted = [shlex.quote(word) for word in words]
     line = " ".join(quoted)
     if len(line) <= 90:
@@ -37,12 +37,12 @@ def _command(words: list[str]) -> str:
 
 
 def hcl(text: str) -> str:
-    """A text of Terraform's: JSON's quoting, and nothing in it is a template."""
+    """Quote a text for Terraform: as JSON does, and nothing in it is a template."""
     return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
 
 
 def aligned(values: dict[str, str]) -> str:
-    """The lines of a map, as `terraform fmt` writes them."""
+    """Return the lines of a map, as `terraform fmt` writes them."""
     width = max(len(hcl(key)) for key in values)
     return "\n".join(f"    {hcl(key):{width}} = {hcl(value)}" for key, value in values.items())
 
@@ -51,8 +51,8 @@ def hcl_value(value: Any, indent: int = 2) -> str:
     pad, end = " " * (indent + 2), " " * indent
     match value:
         case dict():
-            lines = [f"{pad}{hcl(key)} = {hcl_value(one, indent + 2)}" for key, one in value.items()]
+            lines = [f"{pad}{hcl(key)} = {hcl_value(item, indent + 2)}" for key, item in value.items()]
             return "{\n" + "\n".join(lines) + f"\n{end}}}"
         case list():
-            return "[" + ", ".join(hcl_value(one, indent) for one in value) + "]"
+            return "[" + ", ".join(hcl_value(item, indent) for item in value) + "]"
     return hcl(str(value))

@@ -1,4 +1,4 @@
-"""How a runner is started, as text to copy: in a shell, by systemd, in a container, on Kubernetes.
+"""The commands that start a runner, to copy: in a shell, by systemd, in a container, on Kubernetes.
 
 The token is in no program's arguments: every user of a machine can read those.
 """
@@ -91,12 +91,12 @@ spec:
           requests: {{storage: 5Gi}}
 EOF"""
 
-#: What stands where the token would, once it was shown.
+#: The placeholder for a token that was shown already.
 HIDDEN = "slt_…"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StartCommand:
     """One way to start a runner: its name, what to know, and what to copy."""
 
     name: str
@@ -125,12 +125,14 @@ WAYS = {
 }
 
 
-def starting_ways(*, console: str, token: str) -> list[Way]:
-    """The token and the address are ours and need no quoting: letters, digits, `_` and `-`; a URL."""
+def start_commands(*, console: str, token: str) -> list[StartCommand]:
+    """Fill in the commands. Token and address need no quoting: letters, digits, `_` and `-`; a URL."""
     values = {"console": console, "token": token or HIDDEN}
-    return [Way(name, label, ADVICE[name], text.format(**values)) for name, (label, text) in WAYS.items()]
+    return [
+        StartCommand(name, label, ADVICE[name], text.format(**values)) for name, (label, text) in WAYS.items()
+    ]
 
 
 def check_command(*, console: str) -> str:
-    """It tries everything that a runner needs, and says what is wrong."""
+    """Return the command that tries everything a runner needs, and reports what is wrong."""
     return f"SLIPWAY_CONSOLE={console} slipway-runner/bin/slipway-runner check"

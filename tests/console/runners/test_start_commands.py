@@ -1,4 +1,4 @@
-"""What the page that adds a runner tells people to do is true of this tree."""
+"""The commands on the page that adds a runner work in this tree."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from console.runners.starting import WAYS, starting_ways
+from console.runners.start_commands import WAYS, start_commands
 from runner.config import DEFAULT_STOP_GRACE_SECONDS
 from tests.console_process import ROOT
 
 CONSOLE, TOKEN = "https://slipway.example", "slt_text"
-COMMANDS = {way.name: way.command for way in starting_ways(console=CONSOLE, token=TOKEN)}
+COMMANDS = {way.name: way.command for way in start_commands(console=CONSOLE, token=TOKEN)}
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 IMAGE = (ROOT / "deploy" / "runner.Dockerfile").read_text()
 
