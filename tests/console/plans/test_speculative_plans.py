@@ -26,7 +26,7 @@ def test_an_old_revision_is_planned_and_its_plan_is_never_applied(console: Conso
     person = Person(ours.operator)
     assert "cannot be applied" in refusal_in(person.applies(plan))
     page = person.sees(fresh_plan(plan))
-    assert "A look at revision 1" in page
+    assert "Preview of revision 1" in " ".join(page.split())
     assert "/apply" not in page
     assert latest_plan_of(ours.spec) is None
 
