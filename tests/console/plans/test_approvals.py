@@ -39,7 +39,7 @@ def test_the_page_says_who_gave_one_and_who_may_and_has_a_button_for_those(
     requester, approver = Person(ours.operator), Person(ours.second_operator)
     page = requester.sees(plan)
     assert "0 of 1" in page
-    assert "You requested this plan, so somebody else has to approve it." in page
+    assert "You requested this plan, so someone else has to approve it." in " ".join(page.split())
     assert f"Can approve: {ours.admin}, {ours.second_operator}." in page
     assert "Approve this plan" not in page
     assert "/apply" not in page

@@ -83,7 +83,7 @@ def approving_what_is_spent(console: Console, ours: Tenant) -> BothWays:
 
 
 def wrong_name(console: Console, ours: Tenant) -> BothWays:
-    return *destroying(console, ours, "Network"), 400, "confirmation_mismatch", "type it exactly"
+    return *destroying(console, ours, "Network"), 400, "confirmation_mismatch", "does not match"
 
 
 def destroying_without_the_role(console: Console, ours: Tenant) -> BothWays:

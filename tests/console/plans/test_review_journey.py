@@ -62,7 +62,7 @@ def plans_and_finds_that_it_cannot_apply(page: Page) -> None:
     expect(page.get_by_text("2 resources will be DESTROYED.")).to_be_visible()
     expect(page.get_by_text("It destroys or replaces 2 of 3 resources")).to_be_visible()
     expect(page.get_by_text("Waiting for approval")).to_be_visible()
-    expect(page.get_by_text("You requested this plan, so somebody else has to approve it.")).to_be_visible()
+    expect(page.get_by_text("You requested this plan, so someone else has to approve it.")).to_be_visible()
     expect(page.get_by_role("button", name="Approve this plan")).to_be_hidden()
     expect(page.get_by_role("button", name="Apply")).to_be_hidden()
 

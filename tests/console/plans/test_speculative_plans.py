@@ -24,9 +24,9 @@ def test_an_old_revision_is_planned_and_its_plan_is_never_applied(console: Conso
     assert (refused.status_code, code_of(refused)) == (409, "conflict")
     assert "is speculative and cannot be applied" in refused.json()["detail"]
     person = Person(ours.operator)
-    assert "never applied" in refusal_in(person.applies(plan))
+    assert "cannot be applied" in refusal_in(person.applies(plan))
     page = person.sees(fresh_plan(plan))
-    assert "A look at revision 1" in page
+    assert "Preview of revision 1" in " ".join(page.split())
     assert "/apply" not in page
     assert latest_plan_of(ours.spec) is None
 
@@ -35,7 +35,7 @@ def test_not_even_the_newest_revision_can_be_applied_from_a_look(console: Consol
     person = Person(ours.operator)
     assert person.presses("revision-plan", ours.spec, 1).status_code == 200
     plan = plan_made_by(console, ours, ours.spec.jobs.get())
-    assert "never applied" in refusal_in(person.applies(plan))
+    assert "cannot be applied" in refusal_in(person.applies(plan))
 
 
 def test_a_look_needs_an_operator_and_a_revision_that_is_there(console: Console, ours: Tenant) -> None:

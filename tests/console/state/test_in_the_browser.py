@@ -64,7 +64,7 @@ def test_browse_compare_unlock_and_roll_back(served: str, ours: Tenant) -> None:
         expect(page.get_by_text("aws_s3_bucket.logs")).to_be_visible()
         expect(page.get_by_text("aws_vpc.main")).to_have_count(0)
         page.get_by_role("link", name="Compare with previous").click()
-        expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
+        expect(page.get_by_text("5 resources differ and 2 outputs")).to_be_visible()
         assert SECRET not in page.content()
 
         page.get_by_role("link", name="State", exact=True).last.click()
@@ -133,6 +133,6 @@ def test_the_late_answer_of_a_form_does_not_pull_back_who_went_on(served: str, o
             route.fulfill(response=answer)
         # Where the form leads would be asked for at once, so before what is clicked now.
         page.get_by_role("link", name="Compare with previous").click()
-        expect(page.get_by_text("5 resources differ, and 2 outputs.")).to_be_visible()
+        expect(page.get_by_text("5 resources differ and 2 outputs")).to_be_visible()
         pages = [request.url for request in requests if request.resource_type == "xhr"]
         assert pages == [f"{served}/ours/specs/network/state/compare?from=1&to=2"]

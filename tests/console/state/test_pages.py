@@ -170,7 +170,7 @@ def test_unlocking_by_force_takes_exactly_the_lock_that_was_seen(ours: Tenant, v
     StateLock.objects.create(spec=ours.spec, lock_id="a", info={"ID": "a"}, user=ours.operator)
     admin = signed_in(ours.admin)
     assert "Force-unlock" in text_of(admin, STATE)
-    assert "Take the lock away from ours-operator" in text_of(admin, STATE + "unlock")
+    assert "Release the lock held by ours-operator" in text_of(admin, STATE + "unlock")
     assert admin.post(STATE + "unlock", {"lock_id": "older"}).status_code == 423
     assert signed_in(ours.second_operator).post(STATE + "unlock", {"lock_id": "a"}).status_code == 403
     assert admin.post(STATE + "unlock", {"lock_id": "a"}).status_code == 302
