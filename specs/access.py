@@ -1,4 +1,4 @@
-"""The only doors to a spec."""
+"""The only doors to a Spec: the one place for its 403 and 404."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,18 +20,18 @@ def spec_to_operate(user: Any, org_slug: str, spec_slug: str) -> Spec:
 
 
 def spec_to_administer(user: Any, org_slug: str, spec_slug: str) -> Spec:
-    """Also an archived one: only this door leads back."""
+    """Return the Spec even if it is archived: restoring it needs this door."""
     return _spec(organization_to_administer(user, org_slug), spec_slug)
 
 
 def require_unarchived(spec: Spec) -> Spec:
     if spec.archived_at is not None:
-        raise SpecArchived(f"{spec.name} was archived. An admin can bring it back on its page.")
+        raise SpecArchived(f"{spec.name} is archived. An admin can restore it on its page.")
     return spec
 
 
 def spec_to_view_by_id(user: Any, spec_id: UUID) -> Spec:
-    """For the API, which knows specs by their id. Another organization's spec is not there."""
+    """Return a Spec by its id, for the API; refuse another organization's as missing."""
     spec = Spec.objects.select_related("organization", "pool").filter(pk=spec_id).first()
     if spec is None:
         raise NotFound
@@ -46,7 +46,7 @@ def spec_to_operate_by_id(user: Any, spec_id: UUID) -> Spec:
 
 
 def spec_to_change(user: Any, org_slug: str, spec_slug: str, settings: Mapping[str, Any]) -> Spec:
-    """For whoever may change these settings: what protects a protected spec is an admin's to change."""
+    """Return a Spec whose settings this user may change; only admins weaken a protected Spec."""
     spec = spec_to_operate(user, org_slug, spec_slug)
     if _loosens(spec, settings):
         organization_to_administer(user, org_slug)

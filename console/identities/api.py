@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -29,6 +28,7 @@ from console.identities.services import Allowed
 from console.identities.snippets import snippets_for
 from console.jobs.api import accepted
 from console.jobs.serializers import JobDetailSerializer
+from console.parsers import validate_body
 
 
 class IdentitiesView(APIView):
@@ -43,7 +43,7 @@ class IdentitiesView(APIView):
     def post(self, request: Request, slug: str) -> Response:
         """Make an identity. Admins only; of an AWS one, the answer has the external id."""
         organization = organization_to_administer(request.user, slug)
-        body = _valid(IdentityRequestSerializer(data=request.data))
+        body = validate_body(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
         made = services.create_identity(
             organization=organization, created_by=person(request), allowed=allowed, **body
@@ -61,7 +61,7 @@ class IdentityView(APIView):
     def patch(self, request: Request, identity_id: UUID) -> Response:
         """Change what is given. Admins only; plans that were made with other settings become stale."""
         identity = access.identity_by_id(request.user, identity_id, Role.ADMIN)
-        body = _valid(IdentityChangeSerializer(data=request.data))
+        body = validate_body(IdentityChangeSerializer(data=request.data))
         changed = services.change_identity(
             identity=identity,
             changed_by=person(request),
@@ -92,7 +92,7 @@ class ResourcesView(APIView):
     def get(self, request: Request, identity_id: UUID) -> Response:
         """What was found in the account, and of each list how old it is and what failed."""
         identity = access.identity_by_id(request.user, identity_id)
-        query = _valid(ResourceQuerySerializer(data=request.query_params))
+        query = validate_body(ResourceQuerySerializer(data=request.query_params))
         page, limit = query["page"], query["limit"]
         found = find_resources(
             identity_ids=[identity.pk],
@@ -121,11 +121,6 @@ def _allowed(identity: CloudIdentity, given: dict[str, Any] | None) -> Allowed |
     if given is None:
         return None
     return Allowed(**{**asdict(selectors.allowed_names(identity)), **given})
-
-
-def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 class TestView(APIView):

@@ -31,9 +31,9 @@ from console.live import topics
 from console.live.publish import publish_on_commit
 from runner.protocol import CancelReason, JobType
 from specs.models import Revision, Spec
-from specs.selectors import current_revision, revision_of
+from specs.selectors import current_revision, revision_of, snapshot_of
 from specs.services import check_document, follow_git
-from specs.snapshot import snapshot_hash, snapshot_of
+from specs.snapshot import snapshot_hash
 
 
 def request_plan(

@@ -55,7 +55,7 @@ def test_each_platform_that_comes_along_installs_argo_cd_as_its_last_step() -> N
     ("said", "words"),
     [
         ("last_step: argocd", "last_step.phase"),
-        ("last_step: {phase: apply, title: x, addresses: [a.b]}", "none that a job has"),
+        ("last_step: {phase: apply, title: x, addresses: [a.b]}", "not already a phase of a job"),
         ("last_step: {phase: Argo CD, title: x, addresses: [a.b]}", "last_step.phase"),
         ("last_step: {phase: argocd, addresses: [a.b]}", "last_step.title"),
         ("last_step: {phase: argocd, title: x}", "last_step.addresses"),

@@ -162,7 +162,7 @@ def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> No
     for field, words, given in (
         ("source.ref", "no branch, tag or commit", {"ref": "no-such-branch"}),
         ("source.path", "There are no files below", {"path": "no/such/folder"}),
-        ("source.path", "no `..`", {"path": "../x"}),
+        ("source.path", "without `..`", {"path": "../x"}),
         ("source.ref", "is not a branch", {"ref": "--upload-pack=id"}),
         ("source.files", "main.tf, line 1", {}),
     ):

@@ -44,7 +44,7 @@ def test_without_its_token_a_private_repository_is_refused(
     console: Console, ours: Tenant, private: Repository
 ) -> None:
     api, browser = console.person(ours, "operator"), Browser(ours, ours.operator)
-    for given, words in (({}, "asks for a sign-in"), ({"token": "wrong"}, "does not take this token")):
+    for given, words in (({}, "requires authentication"), ({"token": "wrong"}, "rejects this token")):
         status, field, detail = refusal(post_spec(api, ours, source=git(private, **given)))
         assert (status, field) == (400, "source.token")
         assert words in detail

@@ -29,7 +29,7 @@ def git(url: str, **more: str) -> dict[str, Any]:
 
 BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
     "HCL that does not parse": (inline(main_tf="locals {\n a = = 1\n}\n"), "source.files", "main.tf, line 2"),
-    "a circle": (inline(main_tf="locals {\n a = local.b\n b = local.a\n}\n"), "source.files", "in a circle"),
+    "a cycle": (inline(main_tf="locals {\n a = local.b\n b = local.a\n}\n"), "source.files", "cycle"),
     "a module that does not parse": (
         {"kind": "inline", "files": {"main.tf": 'module "m" { source = "./m" }', "m/a.tf": "locals {"}},
         "source.files", "m/a.tf, line 1"),
@@ -38,7 +38,7 @@ BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
         "source.files", "Slipway writes itself"),
     "no files": ({"kind": "inline", "files": {}}, "source.files", "add one that ends in .tf"),
     "files that are no texts": ({"kind": "inline", "files": {"a.tf": 3}}, "source.files", "names and texts"),
-    "a NUL in a file": (inline(main_tf="# \0\n"), "source.files.main.tf", "no text"),
+    "a NUL in a file": (inline(main_tf="# \0\n"), "source.files.main.tf", "not text"),
     "a name that leads out": ({"kind": "inline", "files": {"../a.tf": ""}}, "source.files", "Rename it"),
     "an archive bomb": (packed(HOSTILE["a zip bomb"][0]), "archive", "unpacks to more than"),
     "a tar bomb": (packed(HOSTILE["a tar bomb"][0]), "archive", "unpacks to more than"),
@@ -66,7 +66,7 @@ BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
     "a cloud's metadata": (git("https://169.254.169.254/latest"), "source.url", "internal address"),
     "a private network": (git("https://10.1.2.3/x.git"), "source.url", "internal address"),
     "a private network behind NAT64": (git("https://[64:ff9b::a01:203]/x.git"), "source.url", "internal"),
-    "no host": (git("https:///x.git"), "source.url", "names no host"),
+    "no host": (git("https:///x.git"), "source.url", "has no host"),
     "no address": (git(""), "source.url", "scheme"),
     "half an address": (git("https://[::1"), "source.url", "not a URL"),
     "a bad port": (git("https://example.com:99999/x.git"), "source.url", "not a URL"),
@@ -110,7 +110,7 @@ def test_half_a_character_is_refused(console: Console, ours: Tenant, body: bytes
     )
     status, where, sentence = refusal(answer)
     assert (status, where) == (400, field)
-    assert "half of a character" in sentence
+    assert "an unpaired surrogate" in sentence
 
 
 def test_a_body_that_is_nested_too_deeply_is_refused(console: Console, ours: Tenant) -> None:
@@ -156,7 +156,7 @@ BAD_VALUES: dict[str, tuple[str, Any, str]] = {
     "an unknown name": ("sise", 3, "has no variable 'sise'"),
     "another type": ("size", "big", "size: expected number, got string"),
     "another type inside": ("zones", ["a", {}], "zones[1]: expected string, got map"),
-    "a NUL": ("zones", ["a\0"], "no text"),
+    "a NUL": ("zones", ["a\0"], "not text"),
     "a number that no claim can carry": ("size", 10**400, "has more than 64 bits. Give it as text"),
     "a number that would be rounded": ("size", 2**64, "has more than 64 bits. Give it as text"),
     "too deep": ("zones", [[[[[]]]]] * 2, "zones[0]: expected string"),

@@ -17,7 +17,7 @@ from specs.document import load_blueprint
 from specs.models import Component, Output, Spec
 from specs.outputs import reveal_output
 from specs.services import create_spec
-from specs.variables import empty
+from specs.variables import empty_bundle
 from tests.git_host import Repository
 from tests.people import Tenant
 from tests.runner.installation import Installation, messages, wait_for_end
@@ -73,7 +73,7 @@ def new_spec(tenant: Tenant, name: str, source: dict[str, Any]) -> Spec:
         source=source,
         pool_id=tenant.pool.pk,
         author=tenant.operator,
-        bundle={**empty(), "variables": VALUES},
+        bundle={**empty_bundle(), "variables": VALUES},
     )
 
 

@@ -16,8 +16,8 @@ from console.identities.services import create_identity
 from console.jobs.services import cancel_job
 from console.state.services import import_state
 from specs.models import VariableSet
-from specs.sets import save_variable_set
-from specs.variables import empty
+from specs.variable_sets import save_variable_set
+from specs.variables import empty_bundle
 from tests.console.pages.sample_organization import Sample
 from tests.console.plans.review import revise, state
 from tests.console_app import Background, Console
@@ -59,7 +59,7 @@ def young(made: Sample, background: Background) -> Young:
             created_by=tenant.admin,
         ),
         variable_set=save_variable_set(
-            organization=tenant.organization, name="shared", bundle=empty(), saved_by=tenant.admin
+            organization=tenant.organization, name="shared", bundle=empty_bundle(), saved_by=tenant.admin
         ),
         silent_job=cancelled.number,
     )  # fmt: skip
