@@ -88,9 +88,9 @@ class DataDirectory:
                 f"{self.secrets_file} is missing, and the database beside it cannot be opened without it. "
                 "Put it back from your backup."
             )
-        secrets = Secrets.generate()
-        _write_private(self.secrets_file, dataclasses.asdict(secrets))
-        return secrets
+        new_secrets = Secrets.generate()
+        _write_private(self.secrets_file, dataclasses.asdict(new_secrets))
+        return new_secrets
 
     def _read_secrets(self) -> Secrets:
         try:

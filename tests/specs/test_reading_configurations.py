@@ -1,4 +1,4 @@
-"""What is read out of a configuration, and what is wrong with it: the file, the line, the remedy."""
+"""Reading configurations, and refusing bad ones with the file, the line and the remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from specs.terraform_types import NotAType, mismatch, parse_type
 TYPED = """
 variable "name" {
   type        = string
-  description = "What everything is named after."
+  description = "The name prefix of every resource."
 }
 
 variable "replicas" {
@@ -55,18 +55,21 @@ variable "anything" {}
 
 
 def test_types_descriptions_and_defaults_come_from_the_configuration_itself() -> None:
-    found = read_configuration({"variables.tf": TYPED}).variables
-    assert list(found) == ["name", "replicas", "network", "password", "anything"]
-    assert (found["name"].required, found["name"].description) == (True, "What everything is named after.")
-    assert (str(found["replicas"].type), found["replicas"].default) == (
+    variables = read_configuration({"variables.tf": TYPED}).variables
+    assert list(variables) == ["name", "replicas", "network", "password", "anything"]
+    assert (variables["name"].required, variables["name"].description) == (
+        True,
+        "The name prefix of every resource.",
+    )
+    assert (str(variables["replicas"].type), variables["replicas"].default) == (
         "map(number)",
         {"checkout": 3, "search": 2},
     )
-    assert (found["network"].required, found["network"].default) == (False, None)
-    assert found["password"].sensitive
-    assert found["password"].description == "Never shown.\nNot even here."
-    assert str(found["anything"].type) == "any"
-    assert [one.line for one in found.values()] == [2, 7, 12, 20, 29]
+    assert (variables["network"].required, variables["network"].default) == (False, None)
+    assert variables["password"].sensitive
+    assert variables["password"].description == "Never shown.\nNot even here."
+    assert str(variables["anything"].type) == "any"
+    assert [item.line for item in variables.values()] == [2, 7, 12, 20, 29]
 
 
 def test_json_configurations_are_read_as_well() -> None:
@@ -76,11 +79,11 @@ def test_json_configurations_are_read_as_well() -> None:
 
 
 def test_what_was_read_is_the_same_after_it_was_kept() -> None:
-    read = read_configuration({"variables.tf": TYPED})
-    assert Configuration.from_json(read.as_json()) == read
+    configuration = read_configuration({"variables.tf": TYPED})
+    assert Configuration.from_json(configuration.as_json()) == configuration
 
 
-@pytest.mark.parametrize("blueprint", blueprints(), ids=lambda one: one.name)
+@pytest.mark.parametrize("blueprint", blueprints(), ids=lambda item: item.name)
 def test_the_quick_way_finds_the_same_variables_of_a_blueprint(blueprint: Any) -> None:
     assert list(read_variables(blueprint.files).variables) == list(blueprint.variables)
 
@@ -237,11 +240,11 @@ BAD_FILES = {
 
 @pytest.mark.parametrize(("files", "said"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_bad_configuration_is_refused_with_file_line_and_remedy(
-    files: dict[str, str], said: tuple[str | None, int | None, str]
+    files: dict[str, str], expected: tuple[str | None, int | None, str]
 ) -> None:
     with pytest.raises(BadInput) as refused:
         read_configuration(files)
-    file, line, words = said
+    file, line, words = expected
     assert words in str(refused.value)
     assert (refused.value.extra.get("file"), refused.value.extra.get("line")) == (file, line)
     assert refused.value.extra["field"] == "source.files"
@@ -310,7 +313,7 @@ def test_modules_elsewhere_are_left_to_terraform() -> None:
 
 @pytest.mark.timeout(60)
 def test_thousands_of_empty_lines_and_attributes_stop_nobody() -> None:
-    """What takes the square of a file's length holds the interpreter, and with it the whole console."""
+    """Parsing stays linear in a file's length: quadratic work would block the whole console."""
     text = "\n" * 400_000 + 'resource "terraform_data" "a" {}\nvariable "v" {\n}\n'
     assert _line_of(text, _declaration_pattern("terraform_data.a")) == 400_001
     assert _line_of(text, _declaration_pattern("local.none")) == 1
@@ -373,8 +376,8 @@ def test_unknown_and_missing_variables_are_refused_by_name() -> None:
 TYPES = st.recursive(
     st.sampled_from(["string", "number", "bool", "any"]),
     lambda inner: st.one_of(
-        inner.map(lambda one: f"list({one})"),
-        inner.map(lambda one: f"map( {one} )"),
+        inner.map(lambda item: f"list({item})"),
+        inner.map(lambda item: f"map( {item} )"),
         st.lists(inner, max_size=3).map(lambda all: f"tuple([{', '.join(all)}])"),
         st.lists(inner, max_size=3).map(
             lambda all: (

@@ -63,18 +63,18 @@ def test_what_json_writes_and_reads_is_the_same_content(document: dict[str, Any]
 
 @examples
 @given(DOCUMENTS, DOCUMENTS)
-def test_other_content_has_another_hash(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assume(_exact(one) != _exact(other))
-    assert snapshot_hash(one) != snapshot_hash(other)
+def test_other_content_has_another_hash(first: dict[str, Any], other: dict[str, Any]) -> None:
+    assume(_exact(first) != _exact(other))
+    assert snapshot_hash(first) != snapshot_hash(other)
 
 
 @examples
 @given(DOCUMENTS, st.data())
 def test_any_one_change_changes_the_hash(document: dict[str, Any], data: st.DataObject) -> None:
     key, value = data.draw(TEXT), data.draw(VALUES)
-    changed = {**document, key: value}
-    assume(_exact(changed) != _exact(document))
-    assert snapshot_hash(changed) != snapshot_hash(document)
+    changed_document = {**document, key: value}
+    assume(_exact(changed_document) != _exact(document))
+    assert snapshot_hash(changed_document) != snapshot_hash(document)
 
 
 @examples
@@ -118,8 +118,8 @@ def test_one_number_has_one_spelling() -> None:
 
 def _runs(python: str, version: str) -> bool:
     """A shim may be on the path without its interpreter."""
-    asked = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
-    return asked.returncode == 0 and asked.stdout.startswith(f"Python {version}")
+    answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+    return answer.returncode == 0 and answer.stdout.startswith(f"Python {version}")
 
 
 def _shuffled(value: Any, random: Any) -> Any:

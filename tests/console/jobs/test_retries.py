@@ -24,11 +24,6 @@ CHANGING = [type for type, policy in POLICIES.items() if policy.changes_infrastr
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def operator(console: Console, ours: Tenant) -> Http:
     return console.person(ours, "operator")
 

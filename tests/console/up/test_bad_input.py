@@ -1,4 +1,4 @@
-"""Whatever is wrong, `slipway up` says it in one line with the remedy, ends with 2, and loses nothing."""
+"""`slipway up` refuses bad input in one line with the remedy, exits with 2, and loses nothing."""
 
 from __future__ import annotations
 
