@@ -15,7 +15,7 @@ const WORDS = {
   move: ["moving", "moved", "to move"],
   noop: ["checking", "unchanged", "no change"],
 };
-const GLYPHS = { create: "+", update: "~", replace: "±", delete: "−", import: "←", move: "→", read: "↓", noop: "=" };
+export const GLYPHS = { create: "+", update: "~", replace: "±", delete: "−", import: "←", move: "→", read: "↓", noop: "=" };
 const ICONS = { waiting: "queued", running: "processing", done: "success", failed: "failed", cancelled: "cancelled" };
 
 class ResourceProgress extends HTMLElement {

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from console.durations import duration
+from console.pages.templatetags.plans import GLYPHS
 from tests.journeys.browser import NARROW, WIDE, Witness, sign_in
 from tests.journeys.product import Product
 from tests.waiting import wait_until
@@ -43,6 +44,13 @@ def test_durations_read_the_same_from_the_server_and_in_the_browser(page: Page, 
         "async (all) => all.map((await import('/static/js/relative-time.js')).duration)", seconds
     )
     assert in_the_browser == [duration(value) for value in seconds]
+
+
+def test_glyphs_are_the_same_from_the_server_and_in_the_browser(page: Page, product: Product) -> None:
+    page.goto(product.url)
+    in_the_browser = page.evaluate("async () => (await import('/static/js/resource-progress.js')).GLYPHS")
+    # Forgetting a resource happens in the state alone: no event of Terraform's tells its progress.
+    assert in_the_browser | {"forget": GLYPHS["forget"]} == GLYPHS
 
 
 def test_a_stranger_signs_in_first_and_then_gets_the_page_that_was_asked_for(

@@ -50,7 +50,7 @@ GOLDEN_SHA256 = "fd3539cf2a470048236a40b819552b3cfb87a7af43ee2bca1f079f3d4bb916f
 @examples
 @given(DOCUMENTS, st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(document: dict[str, Any], random: Any) -> None:
-    assert snapshot_hash(_shuffled(document, random)) == snapshot_hash(document)
+    assert snapshot_hash(_shuffle(document, random)) == snapshot_hash(document)
 
 
 @examples
@@ -122,12 +122,12 @@ def _runs(python: str, version: str) -> bool:
     return answer.returncode == 0 and answer.stdout.startswith(f"Python {version}")
 
 
-def _shuffled(value: Any, random: Any) -> Any:
+def _shuffle(value: Any, random: Any) -> Any:
     if isinstance(value, dict):
-        items = [(key, _shuffled(item, random)) for key, item in value.items()]
+        items = [(key, _shuffle(item, random)) for key, item in value.items()]
         random.shuffle(items)
         return dict(items)
-    return [_shuffled(item, random) for item in value] if isinstance(value, list) else value
+    return [_shuffle(item, random) for item in value] if isinstance(value, list) else value
 
 
 def _exact(value: Any) -> Any:
