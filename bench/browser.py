@@ -17,14 +17,14 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 
 @contextlib.contextmanager
 def a_page(visitor: Visitor) -> Iterator[Page]:
-    found = find_chromium()
-    if found is None:
+    path = find_chromium()
+    if path is None:
         raise RuntimeError("No Chromium found. Run `.venv/bin/python -m tests.chromium`.")
     # Playwright's loop runs in this thread; Django sees one and would refuse the database to it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     cookie = {"name": settings.SESSION_COOKIE_NAME, "value": visitor.session, "url": visitor.url}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         try:
             context = browser.new_context(viewport={"width": 1440, "height": 900})
             context.add_cookies([cookie])  # type: ignore[list-item]

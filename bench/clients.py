@@ -32,10 +32,10 @@ class Clients:
 
     def __init__(self, serve: Callable[..., None], console: Console, credentials: list[str]) -> None:
         context = multiprocessing.get_context("spawn")
-        self._line, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, console, credentials), daemon=True)
+        self._line, child_end = context.Pipe()
+        self._process = context.Process(target=serve, args=(child_end, console, credentials), daemon=True)
         self._process.start()
-        theirs.close()
+        child_end.close()
 
     def __enter__(self) -> Self:
         return self
@@ -61,14 +61,14 @@ class Clients:
 
 
 def run_jobs(line: Connection, console: Console, credentials: list[str]) -> None:
-    """For each count that is asked for: how many seconds the runners took to run that many jobs each."""
+    """Answer each count with the seconds that the runners took to run that many jobs each."""
     runners = [WireRunner(console, credential) for credential in credentials]
     for count in _questions(line):
         line.send(_together(runners, functools.partial(_run_jobs, count=count)))
 
 
 def wait_for_jobs(line: Connection, console: Console, credentials: list[str]) -> None:
-    """For each question: wait for a job, answer when it was there, and run it."""
+    """Answer each question with the time at which a job arrived, then run the job."""
     (credential,) = credentials
     runner = WireRunner(console, credential)
     for _ in _questions(line):
@@ -81,7 +81,7 @@ def wait_for_jobs(line: Connection, console: Console, credentials: list[str]) ->
 
 
 def send_logs(line: Connection, console: Console, credentials: list[str]) -> None:
-    """For each count that is asked for: how many seconds the runners took to send that many batches each."""
+    """Answer each count with the seconds that the runners took to send that many batches each."""
     writers = [_LogWriter(WireRunner(console, credential)) for credential in credentials]
     for count in _questions(line):
         line.send(_together(writers, functools.partial(_LogWriter.send, count=count)))
@@ -141,7 +141,7 @@ def _together(workers: list[Any], work: Callable[[Any], object]) -> float:
 
 
 def _questions(line: Connection) -> Iterator[Any]:
-    """What the benchmark asks, until it hangs up."""
+    """Yield the benchmark's questions until it hangs up."""
     while True:
         try:
             yield line.recv()

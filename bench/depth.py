@@ -83,7 +83,7 @@ class Claims:
         """The median time of one claim, commit included."""
         return statistics.median(self._one() for _ in range(count))
 
-    def _one(self) -> float:
+    def _claim_once(self) -> float:
         values = with_new_ids(self.values)
         began = time.perf_counter()
         row = self.connection.execute(self.statement, values).fetchone()
@@ -118,7 +118,7 @@ def _copy(site: Site, model: Job, size: Size) -> Iterator[psycopg.Connection]:
 
 
 def _fill(connection: psycopg.Connection, model: Job, size: Size) -> None:
-    """In seconds: without the foreign keys' triggers, and with the indexes made again at the end."""
+    """Insert within seconds: without foreign key triggers, and with the indexes rebuilt at the end."""
     finished = {"model": model.pk, "status": "SUCCESS", "count": size.finished, "after": 10}
     queued = {"model": model.pk, "status": "QUEUED", "count": size.queued, "after": 10 + size.finished}
     indexes = connection.execute(INDEXES).fetchall()

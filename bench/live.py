@@ -1,4 +1,4 @@
-"""From Terraform's write to the browser's frame, with 50 viewers, one of them a real browser."""
+"""Latency from Terraform's write to the browser's frame, with 50 viewers, one of them a real browser."""
 
 from __future__ import annotations
 
@@ -76,29 +76,43 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
             page.evaluate(LISTEN)
             viewers.ask({"job": str(job.pk), "viewers": VIEWERS - 1, "lines": lines})
             with running_runner(site, tenant, person.url, terraform=terraform):
-                others = viewers.ask("finish")
+                viewer_reports = viewers.ask("finish")
                 page.wait_for_function(
                     "(count) => window.seen.delays.length >= count", arg=lines, timeout=60_000
                 )
-                seen: dict[str, Any] = page.evaluate("window.seen")
-    return _figures(seen, others, lines)
+                latencies: dict[str, Any] = page.evaluate("window.seen")
+    return _figures(latencies, viewer_reports, lines)
 
 
-def _figures(seen: dict[str, Any], others: list[dict[str, Any]], lines: int) -> list[Figure]:
+def _figures(latencies: dict[str, Any], viewer_reports: list[dict[str, Any]], lines: int) -> list[Figure]:
     expected = list(range(1, lines + 1))
-    dropped = lines - len(set(seen["numbers"])) + sum(lines - other["lines"] for other in others)
-    doubled = len(seen["numbers"]) - len(set(seen["numbers"])) + sum(other["doubled"] for other in others)
-    say(f"  in order in the browser: {seen['numbers'] == expected}")
-    socket_delays = [delay for other in others for delay in other["delays"]]
+    dropped = lines - len(set(latencies["numbers"])) + sum(lines - other["lines"] for other in viewer_reports)
+    doubled = (
+        len(latencies["numbers"])
+        - len(set(latencies["numbers"]))
+        + sum(other["doubled"] for other in viewer_reports)
+    )
+    say(f"  in order in the browser: {latencies['numbers'] == expected}")
+    socket_delays = [delay for other in viewer_reports for delay in other["delays"]]
     return [
         Figure(
-            "Terraform's write → the browser's frame, p50", percentile(seen["delays"], 50), "ms", at_most=150
+            "Terraform's write → the browser's frame, p50",
+            percentile(latencies["delays"], 50),
+            "ms",
+            at_most=150,
         ),
         Figure(
-            "Terraform's write → the browser's frame, p99", percentile(seen["delays"], 99), "ms", at_most=500
+            "Terraform's write → the browser's frame, p99",
+            percentile(latencies["delays"], 99),
+            "ms",
+            at_most=500,
         ),
-        Figure(f"  to the other {len(others)} viewers' sockets, p50", percentile(socket_delays, 50), "ms"),
-        Figure(f"  to the other {len(others)} viewers' sockets, p99", percentile(socket_delays, 99), "ms"),
+        Figure(
+            f"  to the other {len(viewer_reports)} viewers' sockets, p50", percentile(socket_delays, 50), "ms"
+        ),
+        Figure(
+            f"  to the other {len(viewer_reports)} viewers' sockets, p99", percentile(socket_delays, 99), "ms"
+        ),
         Figure("lines that a viewer missed or got twice", dropped + doubled, at_most=0),
     ]
 

@@ -51,7 +51,7 @@ def old_tenant(slug: str, *, specs: int, jobs: int, lines: int, changes: int) ->
         )
         cursor.execute("SET session_replication_role = origin")
         cursor.execute("VACUUM ANALYZE jobs_job, specs_spec")
-    job = finished(model, lines=lines)
+    job = create_finished_job(model, lines=lines)
     plan = a_plan(job, spec, changes=changes)
     organization = tenant.organization.slug
     pages = {
@@ -63,7 +63,7 @@ def old_tenant(slug: str, *, specs: int, jobs: int, lines: int, changes: int) ->
     return OldTenant(tenant, pages, job)
 
 
-def finished(job: Job, *, lines: int) -> Job:
+def create_finished_job(job: Job, *, lines: int) -> Job:
     """The job with a log of that many lines, at its end."""
     now = timezone.now()
     Job.objects.filter(pk=job.pk).update(

@@ -46,17 +46,17 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
 
 
 def server_times(old: OldTenant, person: Visitor, *, rounds: int) -> list[Figure]:
-    """Until the last byte of the page, through Daphne; the pages take turns."""
+    """Measure the time to the last byte of each page, through Daphne; the pages take turns."""
     reader = Reader(person)
-    taken: dict[str, list[float]] = {name: [] for name in old.pages}
+    seconds_of: dict[str, list[float]] = {name: [] for name in old.pages}
     for turn in range(rounds + 3):
         for name, address in old.pages.items():
             milliseconds = reader.milliseconds(address)
             if turn >= 3:  # the first fill caches
-                taken[name].append(milliseconds)
+                seconds_of[name].append(milliseconds)
     return [
         Figure(f"the {name} page, median", statistics.median(times), "ms", at_most=60)
-        for name, times in taken.items()
+        for name, times in seconds_of.items()
     ]
 
 

@@ -25,12 +25,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        written = self.file.with_suffix(".new")
-        with written.open("wb") as file:
+        unfinished = self.file.with_suffix(".new")
+        with unfinished.open("wb") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        written.replace(self.file)
+        unfinished.replace(self.file)
         self._answer(b"")
 
     def _answer(self, content: bytes) -> None:

@@ -87,9 +87,9 @@ class PgBench:
             text=True,
             check=True,
         )
-        found = re.search(r"^tps = ([\d.]+)", answer.stdout, re.MULTILINE)
-        assert found is not None, answer.stdout
-        return float(found[1])
+        match = re.search(r"^tps = ([\d.]+)", answer.stdout, re.MULTILINE)
+        assert match is not None, answer.stdout
+        return float(match[1])
 
     def _environment(self) -> dict[str, str]:
         postgres = self._site.postgres
@@ -106,10 +106,10 @@ class PgBench:
 @contextlib.contextmanager
 def publishing() -> Iterator[None]:
     """Publish as a busy console does, from a thread of its own, while somebody listens."""
-    publisher, done = Publisher(), threading.Event()
+    publisher, stop = Publisher(), threading.Event()
 
     def publish() -> None:
-        while not done.wait(1 / TOPICS_PER_SECOND):
+        while not stop.wait(1 / TOPICS_PER_SECOND):
             publisher.publish([topics.job(uuid4())])
 
     thread = threading.Thread(target=publish, daemon=True)
@@ -117,6 +117,6 @@ def publishing() -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        stop.set()
         thread.join()
         publisher.stop()

@@ -32,7 +32,7 @@ Values = dict[str, Any]
 
 
 class Seconds(NamedTuple):
-    """How long one job took."""
+    """The seconds that the steps of one job took."""
 
     claim: float
     start: float
@@ -53,8 +53,8 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
         connection.execute("SET enable_seqscan = off")
         raw = RawLoop(connection, record_statements(lambda: run_one(runner)))
         contestants: dict[str, Contestant] = {
-            "raw": lambda: jobs / sum(one.claim + one.complete for one in raw.run(jobs)),
-            "ours": lambda: jobs / sum(one.claim + one.complete for one in run(runner, jobs)),
+            "raw": lambda: jobs / sum(step.claim + step.complete for step in raw.run(jobs)),
+            "ours": lambda: jobs / sum(step.claim + step.complete for step in run(runner, jobs)),
             "whole": lambda: jobs / sum(map(sum, run(runner, jobs))),
         }
         if peer_is_installed():
@@ -88,29 +88,29 @@ def run(runner: KnownRunner, count: int) -> list[Seconds]:
 
 def run_one(runner: KnownRunner) -> Seconds:
     """One job from claim to SUCCESS, as the wire's views call the services."""
-    began = perf_counter()
+    claim_at = perf_counter()
     claim = attempts.claim_job(runner=runner, request=ClaimRequest(claim_key=str(new_id()), types=TYPES))
-    claimed = perf_counter()
+    start_at = perf_counter()
     assert claim is not None, "the queue ran dry"
-    held = Held(UUID(claim.job_id), UUID(claim.claim_id), runner.id)
-    attempts.start_attempt(held=held)
-    started = perf_counter()
+    holder = Held(UUID(claim.job_id), UUID(claim.claim_id), runner.id)
+    attempts.start_attempt(held=holder)
+    end_at = perf_counter()
     report = StatusReport(claim_id=claim.claim_id, status="SUCCESS", result={})
-    attempts.finish_attempt(held=held, runner=runner, report=report)
-    return Seconds(claimed - began, started - claimed, perf_counter() - started)
+    attempts.finish_attempt(held=holder, runner=runner, report=report)
+    return Seconds(start_at - claim_at, end_at - start_at, perf_counter() - end_at)
 
 
 def record_statements(work: Callable[[], object]) -> list[tuple[str, Values]]:
     """The queue's statements that the work sends, with their values, so that the bare loop cannot differ."""
-    sent: list[tuple[str, Values]] = []
+    statements: list[tuple[str, Values]] = []
 
     def recording(statement: str, values: Values) -> tuple[Any, ...] | None:
-        sent.append((statement, values))
+        statements.append((statement, values))
         return fetch_one(statement, values)
 
     with patch.object(queue, "fetch_one", recording):
         work()
-    return sent
+    return statements
 
 
 def with_new_ids(values: Values) -> Values:
@@ -130,13 +130,13 @@ class RawLoop:
 
     def _run_one(self) -> Seconds:
         (claim, claim_values), (start, start_values), (end, end_values) = self.statements
-        began = perf_counter()
+        claim_at = perf_counter()
         row = self.connection.execute(claim, with_new_ids(claim_values)).fetchone()
-        claimed = perf_counter()
+        start_at = perf_counter()
         assert row is not None, "the queue ran dry"
         ids = {"job": row[0], "claim": row[1]}
         self.connection.execute(start, with_new_ids(start_values) | ids).fetchone()
-        started = perf_counter()
-        ended = self.connection.execute(end, with_new_ids(end_values) | ids).fetchone()
-        assert ended is not None, "the end was refused"
-        return Seconds(claimed - began, started - claimed, perf_counter() - started)
+        end_at = perf_counter()
+        end_row = self.connection.execute(end, with_new_ids(end_values) | ids).fetchone()
+        assert end_row is not None, "the end was refused"
+        return Seconds(start_at - claim_at, end_at - start_at, perf_counter() - end_at)

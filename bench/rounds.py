@@ -17,7 +17,7 @@ Contestant = Callable[[], float]
 
 @dataclass(frozen=True)
 class Rounds:
-    """What every contestant reached in every round, in the order of the rounds."""
+    """The results of every contestant, in the order of the rounds."""
 
     reached: Mapping[str, Sequence[float]]
 
@@ -27,7 +27,7 @@ class Rounds:
     def ratio(self, name: str, reference: str) -> float:
         """The median of the rounds' own ratios: each compares neighbours in time."""
         pairs = zip(self.reached[name], self.reached[reference], strict=True)
-        return statistics.median(one / other for one, other in pairs)
+        return statistics.median(speed / other for speed, other in pairs)
 
 
 def take_turns(contestants: Mapping[str, Contestant], *, rounds: int) -> Rounds:

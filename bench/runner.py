@@ -52,7 +52,7 @@ os.execv({terraform!r}, [{terraform!r}, *sys.argv[1:]])
 """
 
 
-def _told(message: str, kind: str, hook: str) -> str:
+def _event_line(message: str, kind: str, hook: str) -> str:
     """A line as Terraform prints it, with two places for its number."""
     return (
         f'{{"@level":"info","@message":"{message}","@module":"terraform.ui",'
@@ -62,10 +62,10 @@ def _told(message: str, kind: str, hook: str) -> str:
 
 
 #: What the long logs are made of.
-REFRESHING = _told(
+REFRESHING = _event_line(
     "terraform_data.many[%d]: Refreshing state... [id=5f1c-%d]", "refresh_start", '"action":"read"'
 )
-PRINTING = _told(
+PRINTING = _event_line(
     "terraform_data.many (local-exec): row %d was copied to the other side",
     "provision_progress",
     '"provisioner":"local-exec","output":"row %d was copied to the other side"',
@@ -148,14 +148,14 @@ def plan_overhead(site: Site, tenant: Tenant, *, rounds: int) -> list[Figure]:
     """Each round measures both, so that they share the machine's mood."""
     spec = _spec(tenant)
     _plan(tenant, spec)
-    bare, ours = [], []
+    bare, supervised = [], []
     for number in range(rounds):
         bare.append(_bare_terraform(site.folder / f"bare-{number}"))
-        ours.append(_plan(tenant, spec))
-    overhead = statistics.median(b - a for a, b in zip(bare, ours, strict=True))
+        supervised.append(_plan(tenant, spec))
+    overhead = statistics.median(b - a for a, b in zip(bare, supervised, strict=True))
     return [
         Figure("terraform init && terraform plan", statistics.median(bare) * 1000, "ms"),
-        Figure("a PLAN job of it, from claim to final status", statistics.median(ours) * 1000, "ms"),
+        Figure("a PLAN job of it, from claim to final status", statistics.median(supervised) * 1000, "ms"),
         Figure("overhead of the runner", overhead * 1000, "ms", at_most=250),
     ]
 
@@ -177,7 +177,7 @@ def idle(runner: RunningRunner, *, seconds: float) -> list[Figure]:
 
 
 def long_log(tenant: Tenant, runner: RunningRunner, *, rounds: int) -> list[Figure]:
-    """From the claim to the final status, which follows the last line; Terraform's own time is within it."""
+    """Measure from the claim to the final status, Terraform's own time included."""
     return [
         _speed(
             f"{LINES:,} lines of Terraform's, to the console",
@@ -195,10 +195,10 @@ def long_log_with_a_key(tenant: Tenant, *, rounds: int) -> Figure:
     )
 
 
-def _speed(what: str, seconds: list[float]) -> Figure:
-    speeds = sorted(LINES / one for one in seconds)
+def _speed(label: str, seconds: list[float]) -> Figure:
+    speeds = sorted(LINES / duration for duration in seconds)
     note = f"{speeds[0]:,.0f} to {speeds[-1]:,.0f}"
-    return Figure(what, statistics.median(speeds), "lines/s", at_least=20_000, note=note)
+    return Figure(label, statistics.median(speeds), "lines/s", at_least=20_000, note=note)
 
 
 def _private_key() -> str:
@@ -208,7 +208,7 @@ def _private_key() -> str:
 
 
 def _plan(tenant: Tenant, spec: Spec, *, seconds: float = 60) -> float:
-    """How long a PLAN took between its claim and its final status, by the database's clock."""
+    """Return the seconds of a PLAN from its claim to its final status, by the database's clock."""
     job = request_job(spec=spec, type=JobType.PLAN, requested_by=tenant.person)
     deadline = time.monotonic() + seconds
     while (status := Job.objects.values_list("status", flat=True).get(pk=job.pk)) != "SUCCESS":

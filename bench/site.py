@@ -1,4 +1,4 @@
-"""A throw-away installation to measure: its own PostgreSQL with real commits, migrated and furnished."""
+"""A throw-away installation to measure: its own PostgreSQL with real commits, and sample data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Site:
-    """Where the installation is, and what a process of it needs in its environment."""
+    """One installation: its folder, and the environment of its processes."""
 
     folder: Path
     postgres: EmbeddedPostgres

@@ -37,14 +37,14 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
     figures: list[Figure] = []
     with running_console(site) as console, _plain_file(site.folder) as plain:
         for size in SIZES:
-            ours = _ours(f"http://{console.host}:{console.port}", tenant, token)
-            figures += _by_a_client(size, ours, Backend(plain), rounds=2 if quick else 9)
-            ours = _ours(f"http://{console.host}:{console.port}", tenant, token)
-            figures += _by_terraform(site, size, ours, rounds=1 if quick else 3)
+            console_backend = _console_backend(f"http://{console.host}:{console.port}", tenant, token)
+            figures += _by_a_client(size, console_backend, Backend(plain), rounds=2 if quick else 9)
+            console_backend = _console_backend(f"http://{console.host}:{console.port}", tenant, token)
+            figures += _by_terraform(site, size, console_backend, rounds=1 if quick else 3)
     return figures
 
 
-def _ours(console: str, tenant: Tenant, token: str) -> Backend:
+def _console_backend(console: str, tenant: Tenant, token: str) -> Backend:
     spec = tenant.new_spec()
     return Backend(f"{console}/api/state/{spec.pk}", token)
 
@@ -66,9 +66,9 @@ class Backend:
         if self.token:
             self._expect(self._http.request("LOCK", self.address, json={"ID": self._lock}))
 
-    def write(self, rest: bytes) -> None:
+    def write(self, padding: bytes) -> None:
         self.serial += 1
-        body = _with_serial(self.serial, rest)
+        body = _with_serial(self.serial, padding)
         self._expect(self._http.post(f"{self.address}?ID={self._lock}", content=body))
 
     def read(self) -> None:
@@ -83,26 +83,28 @@ class Backend:
         assert answer.is_success, f"{answer.status_code}: {answer.text[:300]}"
 
 
-def _by_a_client(size: int, ours: Backend, plain: Backend, *, rounds: int) -> list[Figure]:
-    rest = _rest_of_a_state(size * MEGABYTE)
-    ours.lock()
+def _by_a_client(size: int, console_backend: Backend, plain: Backend, *, rounds: int) -> list[Figure]:
+    padding = _rest_of_a_state(size * MEGABYTE)
+    console_backend.lock()
     writes = take_turns(
-        _timed({"ours": lambda: ours.write(rest), "file": lambda: plain.write(rest)}), rounds=rounds
+        _contestants({"ours": lambda: console_backend.write(padding), "file": lambda: plain.write(padding)}),
+        rounds=rounds,
     )
-    reads = take_turns(_timed({"ours": ours.read, "file": plain.read}), rounds=rounds)
-    ours.unlock()
+    reads = take_turns(_contestants({"ours": console_backend.read, "file": plain.read}), rounds=rounds)
+    console_backend.unlock()
     return [*_figures(f"write {size} MB", writes), *_figures(f"read {size} MB", reads)]
 
 
-def _by_terraform(site: Site, size: int, ours: Backend, *, rounds: int) -> list[Figure]:
+def _by_terraform(site: Site, size: int, console_backend: Backend, *, rounds: int) -> list[Figure]:
     """`state push` and `state pull`: what a person waits for, with Terraform's own share in it."""
-    rest = _rest_of_a_state(size * MEGABYTE)
-    here = Laptop(site.folder / f"http-{size}", _http_environment(ours))
-    there = Laptop(site.folder / f"local-{size}", {})
+    padding = _rest_of_a_state(size * MEGABYTE)
+    with_console = Laptop(site.folder / f"http-{size}", _http_environment(console_backend))
+    with_file = Laptop(site.folder / f"local-{size}", {})
     pushes = take_turns(
-        _timed({"ours": lambda: here.push(rest), "file": lambda: there.push(rest)}), rounds=rounds
+        _contestants({"ours": lambda: with_console.push(padding), "file": lambda: with_file.push(padding)}),
+        rounds=rounds,
     )
-    pulls = take_turns(_timed({"ours": here.pull, "file": there.pull}), rounds=rounds)
+    pulls = take_turns(_contestants({"ours": with_console.pull, "file": with_file.pull}), rounds=rounds)
     return [
         *_figures(f"terraform state push, {size} MB", pushes, at_most=2.0),
         *_figures(f"terraform state pull, {size} MB", pulls, at_most=2.0),
@@ -117,7 +119,7 @@ def _figures(name: str, rounds: Rounds, *, at_most: float | None = None) -> list
     ]
 
 
-def _timed(works: dict[str, Callable[[], object]]) -> dict[str, Contestant]:
+def _contestants(works: dict[str, Callable[[], object]]) -> dict[str, Contestant]:
     return {name: _stopwatch(work) for name, work in works.items()}
 
 
@@ -148,9 +150,9 @@ class Laptop:
         self.push(_rest_of_a_state(0))
         self.lineage = str(json.loads(self.pull())["lineage"]).encode()
 
-    def push(self, rest: bytes) -> None:
+    def push(self, padding: bytes) -> None:
         self.serial += 1_000  # Terraform counts on by itself, too
-        body = _with_serial(self.serial, rest.replace(LINEAGE, self.lineage, 1))
+        body = _with_serial(self.serial, padding.replace(LINEAGE, self.lineage, 1))
         (self.folder / "pushed.json").write_bytes(body)
         self._run("state", "push", "pushed.json")
 
@@ -195,16 +197,16 @@ def _plain_file(folder: Path) -> Iterator[str]:
 
 def _rest_of_a_state(size: int) -> bytes:
     """Everything of a state but its serial: many resources whose attributes differ, as real ones do."""
-    one = len(json.dumps(_resource(0)))
-    resources = json.dumps([_resource(number) for number in range(size // one)])
+    resource_bytes = len(json.dumps(_resource(0)))
+    resources = json.dumps([_resource(number) for number in range(size // resource_bytes)])
     return (
         f'"version":4,"terraform_version":"1.11.4","lineage":"{LINEAGE.decode()}","outputs":{{}},'
         f'"resources":{resources},"check_results":null}}'
     ).encode()
 
 
-def _with_serial(serial: int, rest: bytes) -> bytes:
-    return b'{"serial":%d,' % serial + rest
+def _with_serial(serial: int, padding: bytes) -> bytes:
+    return b'{"serial":%d,' % serial + padding
 
 
 def _resource(number: int) -> dict[str, Any]:

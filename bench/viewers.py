@@ -26,10 +26,10 @@ PATIENCE_SECONDS = 240
 def watch(line: Connection, console: Console, credentials: list[str]) -> None:
     """First question: what to watch; the answer comes when all are connected. The second: what they saw."""
     (cookie,) = credentials
-    asked = line.recv()
+    order = line.recv()
     connected, result = threading.Event(), []
     thread = threading.Thread(
-        target=lambda: result.extend(asyncio.run(_watch_all(console, cookie, asked, connected)))
+        target=lambda: result.extend(asyncio.run(_watch_all(console, cookie, order, connected)))
     )
     thread.start()
     connected.wait(PATIENCE_SECONDS)
@@ -40,12 +40,12 @@ def watch(line: Connection, console: Console, credentials: list[str]) -> None:
 
 
 async def _watch_all(
-    console: Console, cookie: str, asked: dict[str, Any], connected: threading.Event
+    console: Console, cookie: str, order: dict[str, Any], connected: threading.Event
 ) -> list[dict[str, Any]]:
-    url = f"ws://{console.host}:{console.port}/ws/jobs/{asked['job']}"
+    url = f"ws://{console.host}:{console.port}/ws/jobs/{order['job']}"
     ready = asyncio.Semaphore(0)
     viewers = [
-        asyncio.create_task(_watch_one(url, cookie, asked["lines"], ready)) for _ in range(asked["viewers"])
+        asyncio.create_task(_watch_one(url, cookie, order["lines"], ready)) for _ in range(order["viewers"])
     ]
     for _ in viewers:
         await ready.acquire()
@@ -55,26 +55,26 @@ async def _watch_all(
 
 async def _watch_one(url: str, cookie: str, lines: int, ready: asyncio.Semaphore) -> dict[str, Any]:
     delays: list[float] = []
-    seen, doubled, last = 0, 0, 0
+    received, doubled, last = 0, 0, 0
     headers = {"Cookie": cookie, "Origin": url.replace("ws://", "http://").split("/ws/")[0]}
     async with connect(url, additional_headers=headers, max_size=None, compression=None) as socket:
         ready.release()
-        while seen < lines:
+        while received < lines:
             text = str(await socket.recv())
             if not text.startswith('{"type":"log"'):
                 continue
             now = time.time() * 1_000
             frame = orjson.loads(text)
             lines_here = frame["lines"]
-            numbered = [one["message"] for one in lines_here if one["message"].startswith("written at ")]
+            numbered = [line["message"] for line in lines_here if line["message"].startswith("written at ")]
             if numbered:
-                seen, doubled, last = _count(numbered, seen, doubled, last)
-                delays += [now - int(WRITTEN.match(one)[1]) for one in numbered[::SAMPLE]]
+                received, doubled, last = _count(numbered, received, doubled, last)
+                delays += [now - int(WRITTEN.match(line)[1]) for line in numbered[::SAMPLE]]
             await socket.send(f'{{"type":"ack","seq":{frame["first_seq"] + len(lines_here) - 1}}}')
-    return {"lines": seen - doubled, "doubled": doubled, "delays": delays}
+    return {"lines": received - doubled, "doubled": doubled, "delays": delays}
 
 
-def _count(numbered: list[str], seen: int, doubled: int, last: int) -> tuple[int, int, int]:
+def _count(numbered: list[str], received: int, doubled: int, last: int) -> tuple[int, int, int]:
     """The first and the last line tell: a stretch has no holes, so what comes before its end came twice."""
-    first, end = (int(WRITTEN.match(one)[2]) for one in (numbered[0], numbered[-1]))
-    return seen + len(numbered), doubled + max(0, last - first + 1), max(last, end)
+    first, end = (int(WRITTEN.match(line)[2]) for line in (numbered[0], numbered[-1]))
+    return received + len(numbered), doubled + max(0, last - first + 1), max(last, end)

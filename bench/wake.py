@@ -1,4 +1,4 @@
-"""How soon an idle runner, which holds a claim request open, has the job that somebody asks for."""
+"""Latency from the request of a job to its claim by an idle runner that holds a claim request open."""
 
 from __future__ import annotations
 

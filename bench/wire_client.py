@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Console:
-    """Where the console listens; picklable, since it travels to another process."""
+    """The address of the console; picklable, since it travels to another process."""
 
     host: str
     port: int

@@ -1,1 +1,1 @@
-"""The console: Slipway's Django project, one package per room."""
+"""The console: Slipway's Django project, one package per area."""

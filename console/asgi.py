@@ -1,4 +1,4 @@
-"""The console as an ASGI application: pages and API, what runners call, and the sockets."""
+"""The console as an ASGI application: pages and API, the runners' endpoints, and the sockets."""
 
 import os
 from typing import Any
@@ -22,13 +22,13 @@ start_beating()
 wire = WireHandler()
 wire.load_middleware(is_async=True)
 
-#: Runners show a credential of this form; attempts reach their state below this path.
+#: Runners send a credential of this form; attempts reach their state below this path.
 RUNNER_CREDENTIAL = b"Bearer slr_"
 WIRE_PATHS = ("/api/runners/", "/api/state/")
 
 
 async def http(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Runners' requests go to the wire, everything else to the pages and the people's API."""
+    """Route runners' requests to the wire handler, everything else to pages and the API."""
     to_wire = scope["path"].startswith(WIRE_PATHS) or any(
         name == b"authorization" and value.startswith(RUNNER_CREDENTIAL) for name, value in scope["headers"]
     )

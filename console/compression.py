@@ -1,4 +1,4 @@
-"""Sends pages and static files compressed: a job page with everything it loads is a quarter of its size."""
+"""Compress pages and static files: a job page with everything it loads is a quarter of its size."""
 
 import gzip
 from contextlib import closing
@@ -11,12 +11,12 @@ from django.middleware.gzip import GZipMiddleware
 from django.utils.cache import patch_vary_headers
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-#: What gains by it; pictures are compressed already.
+#: Content types worth compressing; images are compressed already.
 COMPRESSIBLE = ("text/", "application/javascript", "application/json", "image/svg+xml")
 
 
 class CompressedPages(GZipMiddleware):
-    """Django's own, which pads answers so that their length tells nothing; but not of what comes bit by bit.
+    """Django's compression, which pads answers to hide their length, except for streams.
 
     A log that is followed would wait in the compressor until its buffer is full.
     """
@@ -37,7 +37,7 @@ class CompressedStaticFiles(WhiteNoiseMiddleware):
             return answer
         with closing(answer):
             plain = b"".join(answer.streaming_content)  # type: ignore[attr-defined]
-        compressed = HttpResponse(_compressed(plain), content_type=answer["Content-Type"])
+        compressed = HttpResponse(_compress(plain), content_type=answer["Content-Type"])
         for name in ("Cache-Control", "Last-Modified", "Access-Control-Allow-Origin"):
             if name in answer:
                 compressed[name] = answer[name]
@@ -57,5 +57,5 @@ def _gains(request: HttpRequest, answer: HttpResponseBase) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _compressed(plain: bytes) -> bytes:
+def _compress(plain: bytes) -> bytes:
     return gzip.compress(plain, compresslevel=9, mtime=0)

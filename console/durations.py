@@ -1,10 +1,10 @@
-"""Durations as people read them."""
+"""Durations as text for people."""
 
 from datetime import timedelta
 
 
 def duration(value: timedelta | float | None) -> str:
-    """The same words as `duration` in relative-time.js."""
+    """Return a duration in the same words as `duration` in relative-time.js."""
     if value is None:
         return ""
     seconds = max(0.0, value.total_seconds() if isinstance(value, timedelta) else float(value))
@@ -16,7 +16,7 @@ def duration(value: timedelta | float | None) -> str:
         return f"{seconds:.1f} s"
     if seconds < 59.5:
         return f"{round(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02} s"
+        return f"{minutes} min {remainder:02} s"
     return f"{minutes // 60} h {minutes % 60:02} min"

@@ -1,10 +1,10 @@
-"""Reading what people and programs send: whole numbers in addresses, forms and headers, and clean text."""
+"""Clean inputs of people and programs: whole numbers in URLs, forms and headers, and text without NUL."""
 
 from typing import Any
 
 
 def whole_number(text: str | None, *, digits: int = 9) -> int | None:
-    """None where the text is no number of at most so many digits.
+    """Return the number, or None unless the text is a number of at most so many digits.
 
     Nine digits fit into an integer column, eighteen into a big one.
     """
@@ -14,12 +14,12 @@ def whole_number(text: str | None, *, digits: int = 9) -> int | None:
 
 
 def without_nul(value: Any) -> Any:
-    """PostgreSQL keeps every character but this one, and one in an error message must not lose a report."""
+    """Replace NUL, which PostgreSQL cannot store: one in an error message must not lose a report."""
     match value:
         case str():
             return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
         case list():
-            return [without_nul(one) for one in value]
+            return [without_nul(item) for item in value]
         case dict():
-            return {without_nul(key): without_nul(one) for key, one in value.items()}
+            return {without_nul(key): without_nul(item) for key, item in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""The leaves of a JSON value: reading them as texts, and putting others in their places. No database."""
+"""Walk the leaves of a JSON value: read them as texts, or replace them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -7,20 +7,20 @@ from typing import Any
 def texts(
     value: Any, *, parts: Callable[[dict[str, Any]], Iterable[Any]] = lambda value: value.values()
 ) -> Iterator[str]:
-    """Each leaf that could be a secret, as text; `parts` says what of an object is looked at."""
+    """Yield each leaf that could be a secret, as text. `parts` selects the members of an object to walk."""
     if isinstance(value, dict):
         value = list(parts(value))
     if isinstance(value, list):
-        for one in value:
-            yield from texts(one, parts=parts)
+        for item in value:
+            yield from texts(item, parts=parts)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
 
 def with_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same value with each leaf as `change` makes it. Keys stay."""
+    """Return a copy with each leaf replaced by `change(leaf)`. Keys do not change."""
     if isinstance(value, dict):
-        return {key: with_leaves(one, change) for key, one in value.items()}
+        return {key: with_leaves(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_leaves(one, change) for one in value]
+        return [with_leaves(item, change) for item in value]
     return change(value)

@@ -1,4 +1,4 @@
-"""Prometheus metrics, read from the database when they are asked for."""
+"""Prometheus metrics, read from the database at each scrape."""
 
 import hmac
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ registry.register(QueueCollector())
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Every organization's figures, so it opens with the installation's own token only."""
+    """Serve the figures of all organizations, to the installation's own token only."""
     token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     expected = settings.SLIPWAY_METRICS_TOKEN
     if not expected or not hmac.compare_digest(token.encode(), expected.encode()):

@@ -1,4 +1,4 @@
-"""Turns refusals and failures into what a person or a program can read, the same everywhere."""
+"""Render refusals and failures, as problem documents for programs and as pages for people."""
 
 import logging
 from typing import Any
@@ -19,7 +19,7 @@ logger = logging.getLogger("slipway.errors")
 
 
 class ErrorsMiddleware:
-    """Renders every exception that leaves a view: a problem document for programs, a page for people."""
+    """Render every exception that leaves a view: a problem document for programs, a page for people."""
 
     sync_capable = True
     async_capable = True
@@ -44,7 +44,7 @@ def response_to(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def as_slipway_error(exception: Exception) -> SlipwayError | None:
-    """The refusal that an exception of Django's or DRF's stands for."""
+    """Return the refusal that matches an exception of Django's or DRF's, if any."""
     match exception:
         case SlipwayError():
             return exception
@@ -59,14 +59,14 @@ def as_slipway_error(exception: Exception) -> SlipwayError | None:
         case ValidationError():
             return BadInput("Some fields are not valid.", errors=exception.detail)
         case APIException() if exception.status_code < 500:
-            return _named(exception)
+            return _keep_code(exception)
         case DataError() if _is_about_nul(exception):
-            return BadInput("A text has a NUL character in it, which nothing here can have. Remove it.")
+            return BadInput("A text contains a NUL character, which cannot be stored. Remove it.")
     return None
 
 
 def _is_about_nul(error: DataError) -> bool:
-    """Texts with NUL are refused by psycopg, JSON with it by PostgreSQL, wherever they came from."""
+    """Recognize a NUL: psycopg refuses it in texts, PostgreSQL in JSON."""
     cause = error.__cause__
     return isinstance(cause, UntranslatableCharacter) or "NUL (0x00)" in str(cause)
 
@@ -88,10 +88,10 @@ def refusal(request: HttpRequest, error: SlipwayError) -> HttpResponse:
 
 
 def unexpected(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """A failure of ours: the reader gets an id that is in the log, and nothing else of it."""
+    """Log an unexpected failure, and show only its id to the reader."""
     error_id = str(new_id())
     logger.error("error %s at %s %s", error_id, request.method, request.path, exc_info=exception)
-    detail = f"Something failed here. Nothing more was done. The error's id in the log is {error_id}."
+    detail = f"Something went wrong on our side. The request was not completed. Error ID: {error_id}."
     if wants_json(request):
         return problem(
             {
@@ -138,13 +138,13 @@ def api_exception(exception: Exception, context: dict[str, Any]) -> Response | N
     """DRF's hook: the same problem documents as everywhere."""
     error = as_slipway_error(exception)
     if error is None:
-        return None  # goes on to ErrorsMiddleware
+        return None  # ErrorsMiddleware handles it
     return Response(
         error.problem(), status=error.status, content_type="application/problem+json", headers=error.headers
     )
 
 
-def _named(exception: APIException) -> SlipwayError:
+def _keep_code(exception: APIException) -> SlipwayError:
     error = SlipwayError(str(exception.detail))
     error.code, error.status = exception.default_code, exception.status_code
     return error

@@ -1,4 +1,4 @@
-"""Corrects the OpenAPI document where the generator describes other answers than there are.
+"""Correct the OpenAPI document where the generator describes different answers than the views send.
 
 It describes what a view says it answers, `Something(many=True)`, as a bare array. No answer is
 one: an object can have more beside its list later, such as `pagination`, without breaking anybody.
@@ -17,12 +17,12 @@ def wrap_lists(result: Schema, **_: Any) -> Schema:
             for answer in operation.get("responses", {}).values():
                 content = answer.get("content", {}).get("application/json")
                 if content and content.get("schema", {}).get("type") == "array":
-                    content["schema"] = _listed(content["schema"])
+                    content["schema"] = _wrap_array(content["schema"])
     return result
 
 
 def leave_anything_open(result: Schema, **_: Any) -> Schema:
-    """What may be anything or null is described as exactly one of the two, and null would be both."""
+    """Drop `oneOf` with an empty schema: it accepts anything, so null would match two choices."""
     for part in _parts(result):
         if isinstance(choices := part.get("oneOf"), list) and {} in choices:
             del part["oneOf"]
@@ -34,9 +34,9 @@ def _parts(value: Any) -> Iterator[Schema]:
         yield value
         value = list(value.values())
     if isinstance(value, list):
-        for one in value:
-            yield from _parts(one)
+        for item in value:
+            yield from _parts(item)
 
 
-def _listed(array: Schema) -> Schema:
+def _wrap_array(array: Schema) -> Schema:
     return {"type": "object", "required": ["data"], "properties": {"data": array}}

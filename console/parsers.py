@@ -1,4 +1,4 @@
-"""How the API reads JSON."""
+"""Reading the bodies of API requests."""
 
 import io
 import re
@@ -6,19 +6,20 @@ from typing import Any
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
+from rest_framework.serializers import Serializer
 
 from console.errors import BadInput
 
-#: Half of an escaped pair. Whole pairs are characters, so that this only says where to look closer.
+#: One half of an escaped surrogate pair. Complete pairs match too, so a match needs a closer check.
 ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 HALF = re.compile("[\ud800-\udfff]")
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON that can be answered.
+    """A JSON parser that accepts only what can be written again.
 
-    Python also reads half characters, which cannot be written, and ends with an error of its own where lists
-    are nested thousands of levels deep.
+    Python also reads unpaired surrogates, which cannot be written, and raises RecursionError where lists are
+    nested thousands of levels deep.
     """
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
@@ -28,8 +29,14 @@ class BoundedJSONParser(JSONParser):
             if ESCAPED_HALF.search(body):
                 _refuse_halves(value)
         except RecursionError as error:
-            raise ParseError("JSON parse error - it is nested too deeply to be read") from error
+            raise ParseError("JSON parse error - it is nested too deeply") from error
         return value
+
+
+def validate_body(serializer: Serializer[Any]) -> dict[str, Any]:
+    """Return the fields of a valid body, or refuse it with the errors of each field."""
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
 
 
 def _refuse_halves(value: Any, field: str = "") -> None:
@@ -42,5 +49,5 @@ def _refuse_halves(value: Any, field: str = "") -> None:
             _refuse_halves(item, f"{field}[{index}]")
     elif isinstance(value, str) and HALF.search(value):
         if not field:
-            raise BadInput("The body has half of a character, such as \\ud800 alone. Remove it.")
-        raise BadInput(f"{field}: has half of a character, such as \\ud800 alone. Remove it.", field=field)
+            raise BadInput("The body has an unpaired surrogate, such as \\ud800 alone. Remove it.")
+        raise BadInput(f"{field}: has an unpaired surrogate, such as \\ud800 alone. Remove it.", field=field)

@@ -1,7 +1,7 @@
-"""Hand-written statements as prepared ones: PostgreSQL parses and plans each once per connection.
+"""Run hand-written statements as prepared ones: PostgreSQL parses and plans each once per connection.
 
-Django binds values into the text of a statement, so that it is a new one at every call; planning a claim
-took longer than carrying it out. Connections are long-lived (the pool keeps them), so preparing pays.
+Django binds values into the text of a statement, so that each call sends a new statement; planning a claim
+took longer than executing it. Connections are long-lived (the pool keeps them), so preparing pays.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg.pq import TransactionStatus
 
-#: Which statements each connection has prepared, with values of which types.
+#: The statements that each connection has prepared, with the types of their values.
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], set[tuple[Any, ...]]] = WeakKeyDictionary()
 
 
 def fetch_one(statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Run the statement on Django's connection, within whatever transaction is open; its first row."""
+    """Run the statement on Django's connection, within the open transaction, and return its first row."""
     wrapper = connections[DEFAULT_DB_ALIAS]
     if wrapper.connection is None:
         wrapper.ensure_connection()
@@ -31,18 +31,18 @@ def fetch_one(statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | No
 
 
 def _is_prepared(raw: psycopg.Connection[Any], statement: str, values: Mapping[str, Any]) -> bool:
-    known = _prepared.setdefault(raw, set())
+    keys = _prepared.setdefault(raw, set())
     key = (statement, *map(type, values.values()))
-    if key in known:
+    if key in keys:
         return True
-    known.add(key)
+    keys.add(key)
     return False
 
 
 def _prepare_and_fetch_one(
     cursor: psycopg.Cursor[Any], statement: str, values: Mapping[str, Any]
 ) -> tuple[Any, ...] | None:
-    """A plan is kept: one that is made while a table is small would read all of it when it has grown."""
+    """Prepare without sequential scans: the plan is kept, and a table that is small now grows."""
     cursor.execute("SET enable_seqscan = off")
     try:
         row: tuple[Any, ...] | None = cursor.execute(statement, values).fetchone()

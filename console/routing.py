@@ -1,4 +1,4 @@
-"""The sockets' addresses."""
+"""The URLs of the sockets."""
 
 from django.urls import path
 

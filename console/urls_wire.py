@@ -1,4 +1,4 @@
-"""What runners call. `docs/runner-protocol.md` describes each of these."""
+"""The URLs of the runners' endpoints, which `docs/runner-protocol.md` describes."""
 
 from django.urls import path
 

@@ -23,19 +23,19 @@ NONCE_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedField:
-    """Where a room keeps sealed values, and the context that each row's value is bound to."""
+    """A field with sealed values, and the context that each row's value is bound to."""
 
     model: type[Any]
     field: str
     context: Callable[[Any], str]
 
 
-#: Every place with sealed values, so that a new key reaches all. Rooms add theirs in AppConfig.ready().
+#: Every field with sealed values, for key rotation. Packages add theirs in AppConfig.ready().
 SEALED_FIELDS: list[SealedField] = []
 
 
 class CannotOpen(Exception):
-    """A sealed value was made with a key that is not configured, or was changed."""
+    """A value was sealed with a key that is not configured, or it was changed."""
 
 
 def new_key() -> str:

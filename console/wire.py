@@ -1,4 +1,4 @@
-"""Django's request handler for runners, which passes none of the browser's middleware.
+"""Django's request handler for runners, without the middleware for browsers.
 
 Runners carry a credential instead of a session, and the console answers thousands of their requests a minute.
 """
@@ -17,12 +17,12 @@ from console.middleware import response_to
 class WireHandler(ASGIHandler):
     """Django's request handler with no middleware, no signals and the runners' own URLs.
 
-    For the signals Django starts a thread or two at each request, which costs more than answering it. What
-    they are for, giving database connections back, `in_thread` does.
+    Signals make Django start a thread or two at each request, which costs more than the answer. They return
+    database connections to the pool; `in_thread` does that here.
     """
 
     URLS = "console.urls_wire"
-    #: Requests that wait for something to happen.
+    #: Paths of long-poll requests.
     HELD_PATHS = frozenset({"/api/jobs/claim"})
 
     def load_middleware(self, is_async: bool = False) -> None:
@@ -44,16 +44,16 @@ class WireHandler(ASGIHandler):
                 await self._send(await self._answer(request), send)
 
     async def _answer_unless_gone(self, request: HttpRequest, receive: Any, send: Any) -> None:
-        """Nobody is left to take the answer of a claim request whose runner has gone."""
+        """Answer a long-poll request, or drop it once its runner has disconnected."""
         answer = asyncio.create_task(self._answer(request))
-        gone = asyncio.create_task(receive())
+        disconnect = asyncio.create_task(receive())
         try:
-            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((answer, disconnect), return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
                 await self._send(answer.result(), send)
         finally:
             answer.cancel()
-            gone.cancel()
+            disconnect.cancel()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         try:

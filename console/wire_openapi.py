@@ -1,7 +1,7 @@
-"""Describes the runners' endpoints in the OpenAPI document, from the messages of the protocol themselves.
+"""Describe the runners' endpoints in the OpenAPI document, from the messages of the protocol.
 
-The generator of the document sees the people's API only. What is written here by hand is a table of who takes
-which message; the shapes come from the dataclasses, and a test compares the table with the addresses.
+The generator of the document only sees the API for people. The table below lists the messages of each
+endpoint; their schemas come from the dataclasses, and a test compares the table with the URLs.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ PLAN_FORM = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One request of the protocol. `takes` and `gives` are messages, or what a body is made of."""
+    """One request of the protocol. `takes` and `gives` are messages; `body` and `answer`, schemas."""
 
     method: str
     path: str
@@ -156,7 +156,7 @@ SECURITY = {
 
 
 def add_runner_endpoints(result: Schema, **_: Any) -> Schema:
-    """The generator's hook: called with the finished document of the people's API."""
+    """Add the runners' endpoints to the finished document; the generator calls this hook."""
     components = result.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY)
     components.setdefault("schemas", {}).update(_schemas())
@@ -166,7 +166,7 @@ def add_runner_endpoints(result: Schema, **_: Any) -> Schema:
 
 
 def _free_method(result: Schema, endpoint: Endpoint) -> str:
-    """People read a job's log where runners write it: other methods of the same address."""
+    """Check that the API for people does not use the same method of this URL."""
     assert endpoint.method not in result["paths"].get(endpoint.path, {}), endpoint.path
     return endpoint.method
 
@@ -194,11 +194,11 @@ def _words(path: str) -> str:
 
 def _parameters(endpoint: Endpoint) -> list[Schema]:
     in_path = [part.strip("{}") for part in endpoint.path.split("/") if part.startswith("{")]
-    named = [
+    path_parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
         for name in in_path
     ]
-    return [*named, CLAIM_ID] if endpoint.needs_claim_id else named
+    return [*path_parameters, CLAIM_ID] if endpoint.needs_claim_id else path_parameters
 
 
 def _responses(endpoint: Endpoint) -> Schema:
@@ -216,7 +216,7 @@ def _responses(endpoint: Endpoint) -> Schema:
 
 
 def _schemas() -> Schema:
-    """Every message of the protocol, by its name."""
+    """Return the schema of every message of the protocol, by its name."""
     messages = [kind for kind in vars(protocol).values() if _is_message(kind)]
     problem = {
         "type": "object",
@@ -250,7 +250,7 @@ def _message_schema(kind: type) -> Schema:
 
 
 def _has_made_up_doc(kind: type) -> bool:
-    """A dataclass without words of its own gets its signature as its docstring."""
+    """Return true for a dataclass without its own docstring: Python then fills in the signature."""
     return (kind.__doc__ or "").startswith(f"{kind.__name__}(")
 
 
@@ -261,7 +261,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def _field_schema(hint: Any) -> Schema:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
-        (value,) = (one for one in arguments if one is not type(None))
+        (value,) = (argument for argument in arguments if argument is not type(None))
         return {"anyOf": [_field_schema(value), {"type": "null"}]}
     if _is_message(hint):
         return _reference(hint)

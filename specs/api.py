@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,9 +15,10 @@ from console.accounts.access import organization_to_view
 from console.accounts.authentication import person
 from console.errors import BadInput, NotFound
 from console.inputs import whole_number
+from console.parsers import validate_body
 from console.runners.models import DEFAULT_POOL, Pool
 from console.runners.services import default_pool
-from specs import access, catalogue, selectors, services, sets
+from specs import access, catalogue, selectors, services, variable_sets
 from specs.archive import read_archive
 from specs.comparison import compare
 from specs.outputs import reveal_output
@@ -40,8 +40,8 @@ from specs.serializers import (
     comparison_json,
     effective_json,
 )
-from specs.sets import GivenVariable
-from specs.variables import CATEGORIES, Bundle, bundle_of, empty, set_plain
+from specs.variable_sets import VariableAssignment
+from specs.variables import CATEGORIES, Bundle, bundle_of, empty_bundle, set_plain
 
 SETTINGS = services.SETTINGS
 
@@ -55,8 +55,8 @@ class SpecsView(APIView):
 
     @extend_schema(request=SpecRequestSerializer, responses={201: SpecSerializer})
     def post(self, request: Request) -> Response:
-        """Make a Spec with its first revision."""
-        body = _valid(SpecRequestSerializer(data=request.data))
+        """Create a Spec with its first revision."""
+        body = validate_body(SpecRequestSerializer(data=request.data))
         organization = access.organization_to_manage_specs(request.user, body["organization"])
         spec = services.create_spec(
             organization=organization,
@@ -65,12 +65,12 @@ class SpecsView(APIView):
             source=source_of(body["source"]),
             pool_id=pool_of(organization, body["pool"]).pk,
             author=person(request),
-            bundle=_plain(body),
+            bundle=_plain_bundle(body),
             sensitive={
                 "variables": body["sensitive_variables"],
                 "environment": body["sensitive_environment"],
             },
-            settings=_object(body["settings"], "settings"),
+            settings=require_object(body["settings"], "settings"),
         )
         return Response(SpecSerializer(spec).data, status=201, headers={"Location": f"/api/specs/{spec.pk}"})
 
@@ -83,20 +83,20 @@ class SpecView(APIView):
     @extend_schema(request=dict[str, Any], responses=SpecSerializer)
     def patch(self, request: Request, spec_id: UUID) -> Response:
         """Change settings or the pool; the source and the variables have addresses of their own."""
-        settings = dict(_object(request.data, "body"))
+        settings = dict(require_object(request.data, "body"))
         pool = settings.pop("pool", None)
         spec = access.spec_to_change_by_id(request.user, spec_id, settings)
-        moved_to = None if pool is None else pool_of(spec.organization, str(pool))
-        services.change_settings(spec=spec, settings=settings, changed_by=person(request), pool=moved_to)
+        new_pool = None if pool is None else pool_of(spec.organization, str(pool))
+        services.change_settings(spec=spec, settings=settings, changed_by=person(request), pool=new_pool)
         return Response(SpecSerializer(spec).data)
 
 
 class SourceView(APIView):
     @extend_schema(request=SourceRequestSerializer, responses=RevisionSerializer)
     def put(self, request: Request, spec_id: UUID) -> Response:
-        """A new revision with other files."""
+        """Create a revision with other files."""
         spec = access.spec_to_manage_by_id(request.user, spec_id)
-        body = _valid(SourceRequestSerializer(data=request.data))
+        body = validate_body(SourceRequestSerializer(data=request.data))
         revision = services.change_source(
             spec=spec,
             source=source_of(body["source"]),
@@ -112,7 +112,7 @@ class VariablesView(APIView):
     def get(self, request: Request, spec_id: UUID) -> Response:
         """Every variable as the next job would see it, where its value comes from, what it overrides."""
         spec = access.spec_to_view_by_id(request.user, spec_id)
-        return Response({"data": [effective_json(one) for one in selectors.variables_of(spec)]})
+        return Response({"data": [effective_json(variable) for variable in selectors.variables_of(spec)]})
 
 
 class VariableView(APIView):
@@ -120,7 +120,7 @@ class VariableView(APIView):
     def put(self, request: Request, spec_id: UUID, name: str) -> Response:
         """Set a variable. A sensitive one can be replaced or removed from then on, not read."""
         spec = access.spec_to_manage_by_id(request.user, spec_id)
-        body = _valid(VariableInput(data=request.data))
+        body = validate_body(VariableInput(data=request.data))
         if "value" not in body:
             raise BadInput("value: is required", field="value")
         revision = services.change_variable(spec=spec, name=name, author=person(request), **body)
@@ -143,14 +143,14 @@ class RevisionsView(APIView):
         """The newest hundred, or the hundred before the number given."""
         spec = access.spec_to_view_by_id(request.user, spec_id)
         before = _revision_number(request, "before") if "before" in request.query_params else None
-        found = selectors.revisions_of(spec, before=before, limit=100)
-        return Response({"data": RevisionSummarySerializer(found, many=True).data})
+        revisions = selectors.revisions_of(spec, before=before, limit=100)
+        return Response({"data": RevisionSummarySerializer(revisions, many=True).data})
 
 
 class RevisionView(APIView):
     @extend_schema(responses=RevisionSerializer)
     def get(self, request: Request, spec_id: UUID, number: int) -> Response:
-        """One revision with its document. Of a sensitive variable, only the digest is there."""
+        """One revision with its document, with digests in place of sensitive values."""
         spec = access.spec_to_view_by_id(request.user, spec_id)
         return Response(RevisionSerializer(selectors.revision_of(spec, number)).data)
 
@@ -161,7 +161,7 @@ class ComparisonView(APIView):
         responses=OpenApiTypes.OBJECT,
     )
     def get(self, request: Request, spec_id: UUID) -> Response:
-        """What differs between two revisions. Of a sensitive variable, only that it changed."""
+        """The differences between two revisions. A sensitive variable is listed without its values."""
         spec = access.spec_to_view_by_id(request.user, spec_id)
         older, newer = (_revision_number(request, name) for name in ("from", "to"))
         comparison = compare(selectors.revision_of(spec, older), selectors.revision_of(spec, newer))
@@ -171,7 +171,7 @@ class ComparisonView(APIView):
 class RestoreView(APIView):
     @extend_schema(request=None, responses=RevisionSerializer)
     def post(self, request: Request, spec_id: UUID, number: int) -> Response:
-        """A new revision that is as an older one was."""
+        """Create a revision with the content of an older one."""
         spec = access.spec_to_manage_by_id(request.user, spec_id)
         revision = services.restore_revision(spec=spec, number=number, author=person(request))
         return Response(RevisionSerializer(revision).data)
@@ -180,7 +180,7 @@ class RestoreView(APIView):
 class OutputsView(APIView):
     @extend_schema(responses=OutputSerializer(many=True))
     def get(self, request: Request, spec_id: UUID) -> Response:
-        """What the last deploy reported."""
+        """The outputs that the last deploy reported."""
         spec = access.spec_to_view_by_id(request.user, spec_id)
         return Response({"data": OutputSerializer(selectors.outputs_of(spec), many=True).data})
 
@@ -188,7 +188,7 @@ class OutputsView(APIView):
 class RevealView(APIView):
     @extend_schema(request=None, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request, spec_id: UUID, name: str) -> Response:
-        """The value of a sensitive output. Who asked is on record."""
+        """Reveal the value of a sensitive output, and record who asked."""
         spec = access.spec_to_read_secrets_by_id(request.user, spec_id)
         value = reveal_output(spec=spec, name=name, revealed_to=person(request))
         return Response({"name": name, "value": value}, headers={"Cache-Control": "no-store"})
@@ -198,23 +198,25 @@ class VariableSetsView(APIView):
     @extend_schema(responses=VariableSetSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
         organization = organization_to_view(request.user, slug)
-        found = organization.variable_sets.prefetch_related("specs").order_by("name")
-        return Response({"data": VariableSetSerializer(found, many=True).data})
+        variable_set_rows = organization.variable_sets.prefetch_related("specs").order_by("name")
+        return Response({"data": VariableSetSerializer(variable_set_rows, many=True).data})
 
     @extend_schema(request=VariableSetRequestSerializer, responses=VariableSetSerializer)
     def put(self, request: Request, slug: str) -> Response:
-        """Make a set of this name, or give the set of this name exactly this content."""
+        """Create the variable set of this name, or replace its content."""
         organization = access.organization_to_manage_variable_sets(request.user, slug)
-        body = _valid(VariableSetRequestSerializer(data=request.data))
-        there = organization.variable_sets.filter(name=body["name"]).first()
-        given = [
-            GivenVariable(name=name, keep="value" not in one, **one)
-            for name, one in body.pop("variables").items()
+        body = validate_body(VariableSetRequestSerializer(data=request.data))
+        existing = organization.variable_sets.filter(name=body["name"]).first()
+        assignments = [
+            VariableAssignment(name=name, keep="value" not in fields, **fields)
+            for name, fields in body.pop("variables").items()
         ]
-        bundle = sets.given_bundle(
-            given, organization=organization, kept=bundle_of(there.variables) if there else None
+        bundle = variable_sets.build_bundle(
+            assignments,
+            organization=organization,
+            previous=bundle_of(existing.variables) if existing else None,
         )
-        saved = sets.save_variable_set(
+        saved = variable_sets.save_variable_set(
             organization=organization, bundle=bundle, saved_by=person(request), **body
         )
         return Response(VariableSetSerializer(saved).data)
@@ -224,25 +226,27 @@ class VariableSetView(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, name: str) -> Response:
         organization = access.organization_to_manage_variable_sets(request.user, slug)
-        found = sets.variable_set_of(organization, name)
-        sets.delete_variable_set(variable_set=found, deleted_by=person(request))
+        variable_set = variable_sets.variable_set_of(organization, name)
+        variable_sets.delete_variable_set(variable_set=variable_set, deleted_by=person(request))
         return Response(status=204)
 
 
 class BlueprintsView(APIView):
     @extend_schema(responses=BlueprintSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """The catalogue: the organization's own blueprints and those that Slipway brings along."""
+        """The catalogue: the organization's own blueprints and the built-in ones."""
         organization = organization_to_view(request.user, slug)
-        return Response({"data": [blueprint_json(one) for one in catalogue.catalogue_of(organization)]})
+        return Response(
+            {"data": [blueprint_json(blueprint) for blueprint in catalogue.catalogue_of(organization)]}
+        )
 
     @extend_schema(request=OwnBlueprintRequestSerializer, responses={201: OwnBlueprintSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Add a folder of a Git repository to the organization's catalogue."""
         organization = access.organization_to_manage_blueprints(request.user, slug)
-        body = _valid(OwnBlueprintRequestSerializer(data=request.data))
-        added = catalogue.add_blueprint(organization=organization, added_by=person(request), **body)
-        return Response(OwnBlueprintSerializer(added).data, status=201)
+        body = validate_body(OwnBlueprintRequestSerializer(data=request.data))
+        blueprint = catalogue.add_blueprint(organization=organization, added_by=person(request), **body)
+        return Response(OwnBlueprintSerializer(blueprint).data, status=201)
 
 
 class BlueprintView(APIView):
@@ -250,30 +254,30 @@ class BlueprintView(APIView):
         operation_id="organizations_blueprints_refresh", request=None, responses=OwnBlueprintSerializer
     )
     def post(self, request: Request, slug: str, name: str) -> Response:
-        """Read one of the organization's own again, from where its ref is now."""
+        """Read one of the organization's own blueprints again, at the current commit of its ref."""
         organization = access.organization_to_manage_blueprints(request.user, slug)
-        own = catalogue.own_blueprint(organization, name)
-        refreshed = catalogue.refresh_blueprint(blueprint=own, refreshed_by=person(request))
+        blueprint = catalogue.own_blueprint(organization, name)
+        refreshed = catalogue.refresh_blueprint(blueprint=blueprint, refreshed_by=person(request))
         return Response(OwnBlueprintSerializer(refreshed).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, name: str) -> Response:
         organization = access.organization_to_manage_blueprints(request.user, slug)
-        own = catalogue.own_blueprint(organization, name)
-        catalogue.remove_blueprint(blueprint=own, removed_by=person(request))
+        blueprint = catalogue.own_blueprint(organization, name)
+        catalogue.remove_blueprint(blueprint=blueprint, removed_by=person(request))
         return Response(status=204)
 
 
 def source_of(source: Any) -> dict[str, Any]:
-    """The source as the services take it; an archive in it is unpacked first."""
-    wanted = _object(source, "source")
-    if wanted.get("kind") == "inline" and "archive" in wanted:
+    """Return the source as the services expect it; unpack an archive first."""
+    fields = require_object(source, "source")
+    if fields.get("kind") == "inline" and "archive" in fields:
         try:
-            content = base64.b64decode(str(wanted["archive"]), validate=True)
+            content = base64.b64decode(str(fields["archive"]), validate=True)
         except (binascii.Error, ValueError) as error:
             raise BadInput("source.archive: expected base64", field="source.archive") from error
         return {"kind": "inline", "files": read_archive(content)}
-    return wanted
+    return fields
 
 
 def pool_of(organization: Any, name: str) -> Pool:
@@ -285,8 +289,8 @@ def pool_of(organization: Any, name: str) -> Pool:
     return pool
 
 
-def _plain(body: dict[str, Any]) -> Bundle:
-    bundle = empty()
+def _plain_bundle(body: dict[str, Any]) -> Bundle:
+    bundle = empty_bundle()
     for category in CATEGORIES:
         for name, value in body[category].items():
             bundle = set_plain(bundle, category=category, name=name, value=value)
@@ -299,12 +303,7 @@ def _revision_number(request: Request, name: str) -> int:
     return number
 
 
-def _object(value: Any, name: str) -> dict[str, Any]:
+def require_object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(f"{name}: expected an object", field=name)
     return value
-
-
-def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)

@@ -13,9 +13,9 @@ class SpecsConfig(AppConfig):
         SEALED_FIELDS.extend(
             [
                 SealedField(
-                    SealedValue, "sealed", lambda one: value_context(one.organization_id, one.digest)
+                    SealedValue, "sealed", lambda row: value_context(row.organization_id, row.digest)
                 ),
-                SealedField(DigestKey, "sealed", lambda one: digest_key_context(one.organization_id)),
-                SealedField(Output, "sealed_value", lambda one: output_context(one.spec_id, one.name)),
+                SealedField(DigestKey, "sealed", lambda row: digest_key_context(row.organization_id)),
+                SealedField(Output, "sealed_value", lambda row: output_context(row.spec_id, row.name)),
             ]
         )

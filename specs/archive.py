@@ -1,4 +1,4 @@
-"""Uploaded archives: read into memory with bounds, and refused when they are hostile."""
+"""Read uploaded archives into memory within bounds, and refuse hostile ones."""
 
 import io
 import lzma
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from console.errors import BadInput
 from specs.configuration import MAX_FILES, MAX_TOTAL_BYTES, check_paths
 
-#: Files that tools leave behind and nobody means to upload.
+#: Files that tools leave behind and that do not belong in an upload.
 IGNORED = ("__MACOSX/", ".git/", ".terraform/", ".DS_Store")
 GZIP = b"\x1f\x8b"
 #: A tar is larger than its files: each takes a header and whole blocks of 512 bytes.
 MAX_TAR_BYTES = 2 * MAX_TOTAL_BYTES
-#: What reading a damaged or an odd zip ends with; its entries may also be bzip2 and LZMA.
+#: The exceptions of reading a damaged or unusual zip; entries may also use bzip2 and LZMA.
 DAMAGED = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, NotImplementedError, EOFError, OSError,
     ValueError,
@@ -23,7 +23,7 @@ DAMAGED = (
 
 
 def read_archive(content: bytes) -> dict[str, str]:
-    """The text files of a zip or tar archive, by path. A single top folder is taken off."""
+    """Return the text files of a zip or tar archive by path. A single top-level folder is stripped."""
     entries = _zip_entries(content) if zipfile.is_zipfile(io.BytesIO(content)) else _tar_entries(content)
     files: dict[str, str] = {}
     size = 0
@@ -45,7 +45,7 @@ def _zip_entries(content: bytes) -> Iterator[tuple[str, bytes]]:
                 if entry.is_dir() or _is_ignored(entry.filename):
                     continue
                 if (entry.external_attr >> 16) & 0o170000 == 0o120000:
-                    raise _link(entry.filename)
+                    raise _not_a_file(entry.filename)
                 with archive.open(entry) as member:
                     # Never trusts the size in the archive's own table: a bomb lies there.
                     yield entry.filename, member.read(MAX_TOTAL_BYTES + 1)
@@ -55,13 +55,13 @@ def _zip_entries(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _tar_entries(content: bytes) -> Iterator[tuple[str, bytes]]:
     try:
-        with tarfile.open(fileobj=io.BytesIO(_inflated(content)), mode="r:") as archive:
+        with tarfile.open(fileobj=io.BytesIO(_inflate(content)), mode="r:") as archive:
             for entry in archive:
                 if entry.isdir() or _is_ignored(entry.name):
                     continue
                 member = archive.extractfile(entry) if entry.isfile() else None
                 if member is None:
-                    raise _link(entry.name)
+                    raise _not_a_file(entry.name)
                 yield entry.name.removeprefix("./"), member.read(MAX_TOTAL_BYTES + 1)
     except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError) as error:
         raise BadInput(
@@ -70,8 +70,8 @@ def _tar_entries(content: bytes) -> Iterator[tuple[str, bytes]]:
         ) from error
 
 
-def _inflated(content: bytes) -> bytes:
-    """The tar inside a tar.gz. Skipping an entry would inflate it too, so all of it is bounded first."""
+def _inflate(content: bytes) -> bytes:
+    """Return the tar inside a tar.gz. Skipping an entry also inflates it, so the whole is bounded first."""
     if not content.startswith(GZIP):
         return content
     stream = zlib.decompressobj(wbits=31)
@@ -89,8 +89,8 @@ def _too_large() -> BadInput:
     )
 
 
-def _link(path: str) -> BadInput:
-    return BadInput(f"{path!r} is a link or a special file. Only ordinary files are taken.", field="archive")
+def _not_a_file(path: str) -> BadInput:
+    return BadInput(f"{path!r} is a link or a special file. Only regular files are allowed.", field="archive")
 
 
 def _is_ignored(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""What differs between two revisions: their source, their files line by line, their variables by name."""
+"""The differences between two revisions: source, files line by line, variables by name."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class VariableChange:
-    """Of a sensitive one, only that it changed."""
+    """A changed variable. A sensitive one is listed without its values."""
 
     name: str
     category: str
@@ -71,7 +71,7 @@ class Comparison:
     source: list[SourceChange]
     files: list[FileChange]
     variables: list[VariableChange]
-    #: Why files could not be compared, when they are elsewhere and cannot be read.
+    #: The reason why files could not be read and compared, if any.
     unreadable: str = ""
 
     @property
@@ -92,33 +92,36 @@ def compare(older: Revision, newer: Revision) -> Comparison:
 
 
 def compare_texts(before: str, after: str) -> list[Row]:
-    """The two texts side by side: what changed, with a few equal lines around it."""
-    left, right = before.splitlines(), after.splitlines()
-    if max(len(left), len(right)) > MAX_LINES:
-        return list(_block(left, right, 0, 0))
+    """Return the two texts side by side: each change with a few equal lines around it."""
+    before_lines, after_lines = before.splitlines(), after.splitlines()
+    if max(len(before_lines), len(after_lines)) > MAX_LINES:
+        return list(_changed_rows(before_lines, after_lines, 0, 0))
     rows: list[Row] = []
-    for group in SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(CONTEXT):
+    for group in SequenceMatcher(None, before_lines, after_lines, autojunk=False).get_grouped_opcodes(
+        CONTEXT
+    ):
         if rows or group[0][1] > 0:
             rows.append(Row(GAP))
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 rows += [
-                    Row(SAME, i1 + n + 1, left[i1 + n], j1 + n + 1, left[i1 + n]) for n in range(i2 - i1)
+                    Row(SAME, i1 + n + 1, before_lines[i1 + n], j1 + n + 1, before_lines[i1 + n])
+                    for n in range(i2 - i1)
                 ]
             else:
-                rows += _block(left[i1:i2], right[j1:j2], i1, j1)
+                rows += _changed_rows(before_lines[i1:i2], after_lines[j1:j2], i1, j1)
     return rows
 
 
-def _block(left: list[str], right: list[str], left_start: int, right_start: int) -> Iterator[Row]:
-    for n in range(max(len(left), len(right))):
-        both = n < len(left) and n < len(right)
+def _changed_rows(before: list[str], after: list[str], before_start: int, after_start: int) -> Iterator[Row]:
+    for n in range(max(len(before), len(after))):
+        both = n < len(before) and n < len(after)
         yield Row(
-            CHANGED if both else REMOVED if n < len(left) else ADDED,
-            left_start + n + 1 if n < len(left) else None,
-            left[n] if n < len(left) else "",
-            right_start + n + 1 if n < len(right) else None,
-            right[n] if n < len(right) else "",
+            CHANGED if both else REMOVED if n < len(before) else ADDED,
+            before_start + n + 1 if n < len(before) else None,
+            before[n] if n < len(before) else "",
+            after_start + n + 1 if n < len(after) else None,
+            after[n] if n < len(after) else "",
         )
 
 
@@ -127,8 +130,8 @@ def _source_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
         if before.get(name) != after.get(name):
             yield SourceChange(name, str(before.get(name) or ""), str(after.get(name) or ""))
     if before.get("credential") != after.get("credential"):
-        shown = (MASK if one.get("credential") else "" for one in (before, after))
-        yield SourceChange("token", *shown)
+        masks = (MASK if source.get("credential") else "" for source in (before, after))
+        yield SourceChange("token", *masks)
 
 
 def _file_changes(older: dict[str, Any], newer: dict[str, Any]) -> tuple[list[FileChange], str]:
@@ -144,17 +147,17 @@ def _file_changes(older: dict[str, Any], newer: dict[str, Any]) -> tuple[list[Fi
 
 
 def _variable_changes(older: dict[str, Any], newer: dict[str, Any]) -> Iterator[VariableChange]:
-    left, right = bundle_of(older), bundle_of(newer)
+    older_bundle, newer_bundle = bundle_of(older), bundle_of(newer)
     for category in CATEGORIES:
-        before = _values(left, category)
-        after = _values(right, category)
+        before = _values(older_bundle, category)
+        after = _values(newer_bundle, category)
         for name in sorted({*before, *after}):
             if before.get(name) != after.get(name):
                 yield _variable_change(name, category, before, after)
 
 
 def _values(bundle: dict[str, Any], category: str) -> dict[str, tuple[bool, Any]]:
-    """By name: whether it is sensitive, and its value, which of a sensitive one is the digest."""
+    """Map each name to a sensitive flag and a value, or the digest of a sensitive value."""
     plain = {name: (False, value) for name, value in bundle[category].items()}
     return plain | {name: (True, digest) for name, digest in bundle["secrets"][category].items()}
 

@@ -1,4 +1,4 @@
-"""Reading a Terraform configuration: its variables, and what is wrong with it before anything is queued."""
+"""Read a Terraform configuration: its variables, and its errors before anything is queued."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from console.errors import BadInput
 from runner.protocol import OWN_FILES, TERRAFORMS_FILES, TERRAFORMS_FOLDER
 from specs.expressions import references
 from specs.hcl import read_hcl
+from specs.json_limits import check_storable, is_too_deep
 from specs.modules import ModuleReader
-from specs.storable import check_storable, is_too_deep
 from specs.terraform_types import ANY, NotAType, TerraformType, mismatch, parse_type
 from specs.value_files import FileValue, is_value_file, values_in
 
@@ -47,7 +47,7 @@ class Variable:
     sensitive: bool
     file: str
     line: int
-    #: Which file of values the default is from, where one overrides the declaration's own.
+    #: The .tfvars file that overrides the declared default, if any.
     given_in: str = ""
 
 
@@ -56,21 +56,26 @@ class Configuration:
     variables: dict[str, Variable]
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The form in which it is kept: types as they are written."""
-        return [{**asdict(one), "type": str(one.type)} for one in self.variables.values()]
+        """Return the stored form: types as Terraform writes them."""
+        return [{**asdict(variable), "type": str(variable.type)} for variable in self.variables.values()]
 
     @classmethod
-    def from_json(cls, kept: list[dict[str, Any]]) -> Configuration:
-        return cls({one["name"]: Variable(**{**one, "type": parse_type(one["type"])}) for one in kept})
+    def from_json(cls, variables: list[dict[str, Any]]) -> Configuration:
+        return cls(
+            {
+                fields["name"]: Variable(**{**fields, "type": parse_type(fields["type"])})
+                for fields in variables
+            }
+        )
 
 
 def read_configuration(files: Mapping[str, str]) -> Configuration:
     """Parse the files, or refuse them with the file, the line and the remedy."""
-    return _read(tuple(sorted(files.items())))
+    return _parse_configuration(tuple(sorted(files.items())))
 
 
 def read_variables(files: Mapping[str, str]) -> Configuration:
-    """The variables alone, of files that are known to be good: what declares none is not parsed."""
+    """Read only the variables of files that are known to be valid, parsing the files that declare any."""
     declaring = {
         path: text for path, text in files.items() if _is_root(path) and DECLARATION.search(text) is not None
     }
@@ -80,14 +85,14 @@ def read_variables(files: Mapping[str, str]) -> Configuration:
 
 
 @lru_cache(maxsize=256)
-def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
+def _parse_configuration(files: tuple[tuple[str, str], ...]) -> Configuration:
     check_paths(dict(files))
     root = {path: text for path, text in files if _is_root(path)}
-    given = {path: text for path, text in files if is_value_file(path)}
-    if sum(len(text.encode()) for text in (*root.values(), *given.values())) > MAX_PARSED_BYTES:
+    value_files = {path: text for path, text in files if is_value_file(path)}
+    if sum(len(text.encode()) for text in (*root.values(), *value_files.values())) > MAX_PARSED_BYTES:
         raise BadInput(
-            f"The .tf and .tfvars files at the top have more than {MAX_PARSED_BYTES // 1024} KiB. Make "
-            "modules of parts.",
+            f"The .tf and .tfvars files at the top have more than {MAX_PARSED_BYTES // 1024} KiB. "
+            "Split it into modules.",
             field="source.files",
         )
     if not root:
@@ -98,13 +103,15 @@ def _read(files: tuple[tuple[str, str], ...]) -> Configuration:
     parsed = {path: (text, parse_file(path, text)) for path, text in root.items()}
     _require_no_cycle(parsed)
     ModuleReader(dict(files), parse_file, MAX_PARSED_BYTES).check(parsed)
-    return Configuration(_with_values(_variables(parsed), values_in(given, parse_file)))
+    return Configuration(_override_defaults(_variables(parsed), values_in(value_files, parse_file)))
 
 
 def check_paths(files: Mapping[str, str]) -> None:
     """Refuse names that could leave the work directory, and more than a configuration can need."""
     if len(files) > MAX_FILES:
-        raise BadInput(f"There are {len(files)} files; at most {MAX_FILES} are taken.", field="source.files")
+        raise BadInput(
+            f"There are {len(files)} files; at most {MAX_FILES} are allowed.", field="source.files"
+        )
     if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
         raise BadInput(
             f"The files are larger than {MAX_TOTAL_BYTES // 1024 // 1024} MiB together. Leave some out.",
@@ -112,7 +119,7 @@ def check_paths(files: Mapping[str, str]) -> None:
         )
     for path in files:
         if not _is_path(path):
-            raise _bad_path(path, "is not a file name inside the configuration")
+            raise _bad_path(path, "is not a valid path inside the configuration")
         if path in OWN_FILES:
             raise _bad_path(path, "is a file that Slipway writes itself")
         if path.startswith(f"{TERRAFORMS_FOLDER}/") or PurePosixPath(path).name in TERRAFORMS_FILES:
@@ -122,8 +129,8 @@ def check_paths(files: Mapping[str, str]) -> None:
 
 
 def _bad_path(path: str, why: str) -> BadInput:
-    shown = path[:MAX_PATH_CHARS]
-    return BadInput(f"{shown!r} {why}. Rename it, or leave it out.", field="source.files", file=shown)
+    shortened = path[:MAX_PATH_CHARS]
+    return BadInput(f"{shortened!r} {why}. Rename it, or leave it out.", field="source.files", file=shortened)
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -145,8 +152,8 @@ def check_variables(
             field=f"variables.{name}",
         )
     for name, variable in declared.items():
-        given = name in variables or name in secret_names
-        if variable.required and not given and not may_lack_values:
+        has_value = name in variables or name in secret_names
+        if variable.required and not has_value and not may_lack_values:
             raise BadInput(
                 f"Variable {name!r} ({variable.type}) has no value and no default. Give it a value.",
                 field=f"variables.{name}",
@@ -176,7 +183,7 @@ def _is_path(path: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def parse_file(path: str, text: str) -> dict[str, Any]:
-    """A .tf or .tf.json file as a tree, expressions as `${…}`; or refuse it with the line."""
+    """Parse a .tf or .tf.json file into a tree with expressions as `${…}`, or refuse it with the line."""
     try:
         document = json.loads(text) if path.endswith(".json") else read_hcl(text)
     except UnexpectedInput as error:
@@ -201,7 +208,7 @@ def parse_file(path: str, text: str) -> dict[str, Any]:
 
 
 def _require_text(path: str, declared: Any) -> None:
-    """Escapes such as \\u0000 are text in the file, and none once they are read: what is kept has none."""
+    """Refuse escapes such as \\u0000, which are text in the file but cannot be stored once parsed."""
     try:
         check_storable(declared, field="variable", any_number=True)
     except BadInput as error:
@@ -221,7 +228,7 @@ def _not_hcl(path: str, text: str, error: UnexpectedInput) -> BadInput:
     last = len(text.splitlines())
     line = min(max(1, error.line), max(1, last))
     if getattr(getattr(error, "token", None), "type", "") == "$END":
-        remedy = "something that was opened before is not closed: look for a missing } or quote"
+        remedy = "a block or text is not closed: look for a missing } or quote"
     else:
         remedy = f"look at column {error.column}"
     return BadInput(
@@ -239,55 +246,55 @@ def _line(text: str, number: int) -> str:
 
 
 def _line_of(text: str, pattern: str) -> int:
-    """Where a block begins; the parser's tree does not say."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return text.count("\n", 0, found.end()) + 1 if found else 1
+    """Return the line where a block begins, which the parser's tree lacks."""
+    match = re.search(pattern, text, re.MULTILINE)
+    return text.count("\n", 0, match.end()) + 1 if match else 1
 
 
 def _variable_lines(text: str) -> dict[str, int]:
-    """The line of each declaration, in one pass: there may be thousands."""
+    """Return the line of each declaration in one pass: there may be thousands."""
     lines: dict[str, int] = {}
     number, counted = 1, 0
-    for found in VARIABLE_LINE.finditer(text):
-        number, counted = number + text.count("\n", counted, found.start()), found.start()
-        lines.setdefault(found[1] or found[2], number)
+    for match in VARIABLE_LINE.finditer(text):
+        number, counted = number + text.count("\n", counted, match.start()), match.start()
+        lines.setdefault(match[1] or match[2], number)
     return lines
 
 
-def listed_blocks(blocks: Any) -> list[dict[str, Any]]:
-    """HCL gives a list of blocks, JSON one object of all of them."""
+def as_block_list(blocks: Any) -> list[dict[str, Any]]:
+    """Return blocks as a list: HCL has a list of blocks, JSON one object with all of them."""
     return [block for block in (blocks if isinstance(blocks, list) else [blocks]) if isinstance(block, dict)]
 
 
-def _labelled(blocks: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for block in listed_blocks(blocks):
+def _labelled_blocks(blocks: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for block in as_block_list(blocks):
         for name, body in block.items():
             yield name.strip('"'), body if isinstance(body, dict) else {}
 
 
 def _variables(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, Variable]:
-    found: dict[str, Variable] = {}
+    variables: dict[str, Variable] = {}
     blocks: dict[str, dict[str, Any]] = {}
     for path in sorted(parsed, key=_is_override):  # stable: otherwise as they come
         text, document = parsed[path]
         lines = _variable_lines(text)
-        for name, block in _labelled(document.get("variable", [])):
-            line, first = lines.get(name, 1), found.get(name)
+        for name, block in _labelled_blocks(document.get("variable", [])):
+            line, first = lines.get(name, 1), variables.get(name)
             if first and not _is_override(path):
-                raise _declared_twice(name, path, line, first)
+                raise _duplicate_declaration(name, path, line, first)
             blocks[name] = {**blocks.get(name, {}), **block}
             place = (first.file, first.line) if first else (path, line)
-            found[name] = _variable(name, blocks[name], *place)
-    return found
+            variables[name] = _variable(name, blocks[name], *place)
+    return variables
 
 
 def _is_override(path: str) -> bool:
-    """Terraform merges what such a file says into what the others declare."""
+    """Return true for a file that Terraform merges into the declarations of the others."""
     name = path.removesuffix(".json").removesuffix(".tf")
     return name == "override" or name.endswith("_override")
 
 
-def _declared_twice(name: str, path: str, line: int, first: Variable) -> BadInput:
+def _duplicate_declaration(name: str, path: str, line: int, first: Variable) -> BadInput:
     return BadInput(
         f"{path}, line {line}: variable {name!r} is declared in {first.file} already. Remove one of them.",
         field="source.files",
@@ -296,10 +303,12 @@ def _declared_twice(name: str, path: str, line: int, first: Variable) -> BadInpu
     )
 
 
-def _with_values(variables: dict[str, Variable], given: Mapping[str, FileValue]) -> dict[str, Variable]:
-    """The variables with what files of values say in place of their defaults. Unknown names only warn."""
-    for name in variables.keys() & given.keys():
-        value, file = given[name].value, given[name].file
+def _override_defaults(
+    variables: dict[str, Variable], file_values: Mapping[str, FileValue]
+) -> dict[str, Variable]:
+    """Replace defaults by the values of .tfvars files. Terraform only warns about unknown names."""
+    for name in variables.keys() & file_values.keys():
+        value, file = file_values[name].value, file_values[name].file
         if _is_literal(value) and (wrong := mismatch(variables[name].type, value, name)):
             raise BadInput(f"{file}: variable {wrong}. Correct it.", field="source.files", file=file)
         variables[name] = replace(variables[name], default=value, required=False, given_in=file)
@@ -308,7 +317,7 @@ def _with_values(variables: dict[str, Variable], given: Mapping[str, FileValue])
 
 def _variable(name: str, block: dict[str, Any], path: str, line: int) -> Variable:
     try:
-        kind = parse_type(_bare(block["type"])) if "type" in block else ANY
+        kind = parse_type(_strip_template(block["type"])) if "type" in block else ANY
     except NotAType as error:
         raise BadInput(
             f"{path}, line {line}: variable {name!r}: {error}. Write a Terraform type such as list(string).",
@@ -336,7 +345,7 @@ def _variable(name: str, block: dict[str, Any], path: str, line: int) -> Variabl
 
 
 def _is_literal(value: Any) -> bool:
-    """Whether the parser gave the value itself; some numbers, such as 1e3, it leaves as expressions."""
+    """Return true for a plain value; the parser leaves some numbers, such as 1e3, as expressions."""
     if isinstance(value, dict):
         return all(map(_is_literal, value.values()))
     if isinstance(value, list):
@@ -344,7 +353,7 @@ def _is_literal(value: Any) -> bool:
     return not (isinstance(value, str) and "${" in value)
 
 
-def _bare(expression: Any) -> str:
+def _strip_template(expression: Any) -> str:
     return str(expression).removeprefix("${").removesuffix("}")
 
 
@@ -353,29 +362,33 @@ def _require_no_cycle(parsed: Mapping[str, tuple[str, dict[str, Any]]]) -> None:
     places: dict[str, str] = {}
     for path, (_, document) in parsed.items():
         for name, body in _nodes(document):
-            found = references(body)
+            names_used = references(body)
             # A resource may refer to itself in a provisioner; a local value never may.
-            graph.setdefault(name, set()).update(found if name.startswith("local.") else found - {name})
+            graph.setdefault(name, set()).update(
+                names_used if name.startswith("local.") else names_used - {name}
+            )
             places[name] = path
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         names = list(reversed(error.args[1]))
         file = places[names[0]]
-        raise _in_a_circle(names, file, _line_of(parsed[file][0], _declared_as(names[0]))) from error
+        raise _circular_reference(
+            names, file, _line_of(parsed[file][0], _declaration_pattern(names[0]))
+        ) from error
 
 
-def _in_a_circle(names: list[str], file: str, line: int) -> BadInput:
+def _circular_reference(names: list[str], file: str, line: int) -> BadInput:
     return BadInput(
-        f"{file}, line {line}: these depend on each other in a circle: {' → '.join(names)}. "
-        "Take one of the references out.",
+        f"{file}, line {line}: these form a dependency cycle: {' → '.join(names)}. "
+        "Remove one of the references.",
         field="source.files",
         file=file,
         line=line,
     )
 
 
-def _declared_as(name: str) -> str:
+def _declaration_pattern(name: str) -> str:
     parts = [re.escape(part) for part in name.split(".")]
     if parts[0] == "local":
         return rf'^(?:[ \t]*locals[ \t]*\{{)?[ \t]*"?{parts[1]}"?[ \t]*[=:]'
@@ -384,12 +397,14 @@ def _declared_as(name: str) -> str:
 
 
 def _nodes(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Everything that can be referred to, with the expressions that it is made of."""
-    for block in listed_blocks(document.get("locals", [])):
+    """Yield everything that can be referenced, with its expressions."""
+    for block in as_block_list(document.get("locals", [])):
         yield from ((f"local.{name}", value) for name, value in block.items())
-    for name, _ in _labelled(document.get("module", [])):
+    for name, _ in _labelled_blocks(document.get("module", [])):
         # A module's inputs and outputs are separate in Terraform's graph: a circle through it may be none.
         yield f"module.{name}", {}
     for prefix, kind in (("", "resource"), ("data.", "data")):
-        for type_name, named in _labelled(document.get(kind, [])):
-            yield from ((f"{prefix}{type_name}.{name.strip(chr(34))}", body) for name, body in named.items())
+        for type_name, resources in _labelled_blocks(document.get(kind, [])):
+            yield from (
+                (f"{prefix}{type_name}.{name.strip(chr(34))}", body) for name, body in resources.items()
+            )

@@ -23,10 +23,10 @@ import yaml
 from console.errors import BadInput, NotFound
 from specs.configuration import Configuration, check_variables, read_configuration, read_variables
 from specs.git import GitSource, read_files, resolve
-from specs.storable import check_storable
+from specs.json_limits import check_storable
 
 BLUEPRINTS = Path(__file__).parent / "blueprints"
-#: Which files of a blueprint's folder are Terraform's.
+#: The files of a blueprint's folder that belong to the configuration.
 TERRAFORM_FILES = ("*.tf", "*.tf.json", "*.tftpl")
 DOCUMENT_FORMAT = 1
 
@@ -39,14 +39,14 @@ class Blueprint:
     title: str
     description: str
     clouds: tuple[str, ...]
-    #: What the form knows of each variable: its type, default, choices, picker and group.
+    #: The form's facts about each variable: type, default, choices, picker and group.
     variables: dict[str, Any]
-    #: Which outputs become which component of a spec.
+    #: The output that becomes each component of a Spec.
     components: dict[str, str]
     files: dict[str, str]
-    #: What an apply does last and people wait for: phase, title, and the addresses that it is made of.
+    #: The last step of an apply, which people wait for: phase, title and resource addresses.
     last_step: dict[str, Any] | None = None
-    #: Of an organization's own: the commit that it was read at.
+    #: The commit of an organization's own blueprint; empty for a built-in one.
     commit: str = ""
 
 
@@ -73,7 +73,7 @@ def load_blueprint(name: str) -> Blueprint:
 
 @cache
 def blueprints() -> tuple[Blueprint, ...]:
-    """The catalogue that Slipway brings along."""
+    """Return the built-in blueprints."""
     names = sorted(path.parent.name for path in BLUEPRINTS.glob("*/blueprint.yaml"))
     return tuple(load_blueprint(name) for name in names)
 
@@ -94,21 +94,21 @@ def new_document(source: dict[str, Any], *, files: dict[str, str], bundle: dict[
 
 
 def source_and_files(
-    wanted: dict[str, Any], *, blueprint: Blueprint | None = None
+    requested_source: dict[str, Any], *, blueprint: Blueprint | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a person asked for as a source, checked: its stored form, and the files that go with it.
+    """Check a requested source; return its stored form and the files that go with it.
 
-    A blueprint of the organization's own is given, since it is kept in the database.
+    `blueprint` is the organization's own one, which the caller reads from the database.
     """
-    match wanted.get("kind"):
+    match requested_source.get("kind"):
         case "blueprint":
-            return _blueprint_source(blueprint or load_blueprint(str(wanted.get("name", ""))))
+            return _blueprint_source(blueprint or load_blueprint(str(requested_source.get("name", ""))))
         case "inline":
-            files = _text_files(wanted.get("files"))
+            files = _text_files(requested_source.get("files"))
             read_configuration(files)
             return {"kind": "inline"}, files
         case "git":
-            source = git_source(wanted)
+            source = git_source(requested_source)
             commit = resolve(source)
             read_configuration(git_files(source, commit))
             return {
@@ -137,7 +137,7 @@ def git_files(source: GitSource, commit: str) -> dict[str, str]:
 
 
 def files_of(document: dict[str, Any]) -> dict[str, str]:
-    """The document's files, wherever they are; a Git host may refuse."""
+    """Return the document's files. Those of a Git source come from the Git host, which may refuse."""
     source = document["source"]
     if source["kind"] == "git":
         return git_files(git_source(source), source["commit"])
@@ -146,7 +146,7 @@ def files_of(document: dict[str, Any]) -> dict[str, str]:
 
 
 def read_source(document: dict[str, Any]) -> Configuration:
-    """What the document's configuration declares, wherever its files are."""
+    """Parse the configuration of a document."""
     source = document["source"]
     if source["kind"] == "blueprint" and is_built_in(source["name"]):
         return read_variables(document["files"])  # the suite checks the rest of it
@@ -154,7 +154,7 @@ def read_source(document: dict[str, Any]) -> Configuration:
 
 
 def check_values(document: dict[str, Any], *, declared: Configuration, may_lack_values: bool = False) -> None:
-    """Refuse variables that do not fit what the configuration declares, and what cannot be stored."""
+    """Refuse variables that do not match the configuration, and values that cannot be stored."""
     check_storable(document["variables"], field="variables")
     check_storable(document["environment"], field="environment")
     check_variables(

@@ -1,4 +1,4 @@
-"""Git sources: which commit a ref is, and the files at it."""
+"""Git sources: resolve a ref to a commit, and read the files at it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from specs.git_network import AddressRefused, check_address, pool_manager
 from specs.variables import open_secret
 
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
-#: Of a tree's entries, those that are no files.
+#: The modes of a tree's entries that are not files.
 LINK, SUBMODULE = 0o120000, 0o160000
 TIMEOUT_SECONDS = 20
-#: What one commit of a repository may be: as it is sent, and as it is.
+#: Limits for one commit of a repository: the pack as sent, and its objects unpacked.
 MAX_PACK_BYTES = 32 * 1024 * 1024
 MAX_OBJECT_BYTES = 96 * 1024 * 1024
 SPOOL_BYTES = 4 * 1024 * 1024
@@ -43,85 +43,90 @@ class GitSource:
     url: str
     ref: str
     path: str = ""
-    #: What opens a private repository: as it was typed, or the digest of the sealed one. Both are a part of
-    #: what is compared: files that one organization may read are not another's.
+    #: The token of a private repository, as typed or as the digest of the sealed one. Both take part in
+    #: comparisons, so that cached files of one organization never serve another.
     token: str = field(default="", repr=False)
     credential: str = ""
 
 
 def check_source(source: GitSource) -> None:
-    """Refuse addresses that carry credentials, other schemes, and addresses inside our own network."""
+    """Refuse URLs with credentials or other schemes, and hosts inside our own network."""
     try:
         check_address(source.url)
     except AddressRefused as error:
-        raise _refused(str(error)) from error
+        raise _unusable_address(str(error)) from error
     if urlsplit(source.url).query or urlsplit(source.url).fragment:
-        raise _refused("it has a query or a fragment; give the branch as the ref and the folder as the path")
+        raise _unusable_address(
+            "it has a query or a fragment; give the branch as the ref and the folder as the path"
+        )
     if ".." in source.path.split("/") or source.path.startswith("/") or "\\" in source.path:
-        raise BadInput("The path is inside the repository: no leading / and no `..`.", field="source.path")
+        raise BadInput(
+            "The path must be relative to the repository, without a leading / and without `..`.",
+            field="source.path",
+        )
     if not source.ref or source.ref.startswith("-") or re.search(r"[\s~^:?*\[\\\x00-\x1f]", source.ref):
         raise BadInput(
             f"{source.ref!r} is not a branch, tag or commit. Give the name of one.", field="source.ref"
         )
 
 
-def checked_token(token: object) -> str:
-    """A token as it may go into a header; empty for none."""
+def normalize_token(token: object) -> str:
+    """Return the token as it goes into a header, or an empty text for none."""
     if token in (None, ""):
         return ""
     text = token.strip() if isinstance(token, str) else ""
     if not text or len(text) > MAX_TOKEN_CHARS or not all("!" <= char <= "~" for char in text):
         raise BadInput(
-            "The token has letters, digits and signs, and no spaces: give it as the Git host shows it, or as "
-            "name:password.",
+            "The token has characters that are not allowed, such as spaces. Copy it from the Git "
+            "host, or enter name:password.",
             field="source.token",
         )
     return text
 
 
 def resolve(source: GitSource) -> str:
-    """The commit that the ref is now."""
+    """Return the commit that the ref points to."""
     check_source(source)
     if COMMIT.match(source.ref):
         return source.ref
-    refs = _speak(source, lambda client, path: client.get_refs(path).refs)
+    refs = _ask_host(source, lambda client, path: client.get_refs(path).refs)
     for name in (
         f"refs/heads/{source.ref}",
         f"refs/tags/{source.ref}^{{}}",
         f"refs/tags/{source.ref}",
         source.ref,
     ):
-        if found := refs.get(Ref(name.encode())):
-            return str(found.decode())
+        if commit := refs.get(Ref(name.encode())):
+            return str(commit.decode())
     raise BadInput(
-        f"The repository has no branch, tag or commit {source.ref!r}. Look at the ref.", field="source.ref"
+        f"The repository has no branch, tag or commit {source.ref!r}. Check the ref.", field="source.ref"
     )
 
 
 def read_files(source: GitSource, commit: str) -> dict[str, str]:
-    """The files below the source's path at a commit, for reading what the configuration declares."""
+    """Return the files below the source's path at a commit."""
     check_source(source)
-    wanted = ObjectID(commit.encode())
-    store = _fetch(source, wanted)
-    if wanted not in store:
+    commit_id = ObjectID(commit.encode())
+    store = _fetch(source, commit_id)
+    if commit_id not in store:
         raise _no_commit(commit)
-    found = store[wanted]
-    while isinstance(found, Tag):
-        found = store[found.object[1]]
-    if not isinstance(found, Commit):
+    entry = store[commit_id]
+    while isinstance(entry, Tag):
+        entry = store[entry.object[1]]
+    if not isinstance(entry, Commit):
         raise _no_commit(commit)
-    return _files(store, found, source.path.strip("/"))
+    return _files(store, entry, source.path.strip("/"))
 
 
-def _fetch(source: GitSource, wanted: ObjectID) -> MemoryObjectStore:
-    """The one commit; where the server gives out only what its refs are at, their whole history."""
+def _fetch(source: GitSource, commit_id: ObjectID) -> MemoryObjectStore:
+    """Fetch one commit, or everything from a server that only serves the heads of its refs."""
     try:
-        return _speak(source, lambda client, path: _receive(client, path, [wanted]))
+        return _ask_host(source, lambda client, path: _receive(client, path, [commit_id]))
     except BadInput:
-        return _speak(source, lambda client, path: _receive(client, path, None))
+        return _ask_host(source, lambda client, path: _receive(client, path, None))
 
 
-def _receive(client: HttpGitClient, path: bytes, wants: list[ObjectID] | None) -> MemoryObjectStore:
+def _receive(client: HttpGitClient, path: bytes, commit_ids: list[ObjectID] | None) -> MemoryObjectStore:
     with SpooledTemporaryFile[bytes](max_size=SPOOL_BYTES) as pack:
 
         def keep(data: bytes) -> int:
@@ -131,16 +136,16 @@ def _receive(client: HttpGitClient, path: bytes, wants: list[ObjectID] | None) -
 
         client.fetch_pack(
             path,
-            lambda refs, depth=None: list(refs.values()) if wants is None else wants,
+            lambda refs, depth=None: list(refs.values()) if commit_ids is None else commit_ids,
             MemoryRepo().get_graph_walker(),
             keep,
-            depth=None if wants is None else 1,
+            depth=None if commit_ids is None else 1,
         )
         check_pack(pack, limit_bytes=MAX_OBJECT_BYTES)
-        return _unpacked(pack)
+        return _unpack(pack)
 
 
-def _unpacked(pack: SpooledTemporaryFile[bytes]) -> MemoryObjectStore:
+def _unpack(pack: SpooledTemporaryFile[bytes]) -> MemoryObjectStore:
     store = MemoryObjectStore()
     incoming, commit, abort = store.add_pack()
     pack.seek(0)
@@ -160,7 +165,7 @@ def _files(store: MemoryObjectStore, commit: Commit, folder: str) -> dict[str, s
     for entry in iter_tree_contents(store, commit.tree):
         path = (entry.path or b"").decode("utf-8", "replace")
         if entry.mode == LINK:
-            raise _link(path)
+            raise _link_refused(path)
         if not path.startswith(prefix) or entry.mode == SUBMODULE or entry.sha is None:
             continue
         content = store[entry.sha].as_raw_string()
@@ -174,13 +179,13 @@ def _files(store: MemoryObjectStore, commit: Commit, folder: str) -> dict[str, s
         files[path.removeprefix(prefix)] = content.decode("utf-8", "replace").replace("\0", "\ufffd")
     if not files:
         raise BadInput(
-            f"There are no files below {folder or '/'!r} at {commit.id.decode()[:12]}. Look at the path.",
+            f"There are no files below {folder or '/'!r} at {commit.id.decode()[:12]}. Check the path.",
             field="source.path",
         )
     return files
 
 
-def _speak(source: GitSource, say: Callable[[HttpGitClient, bytes], Answer]) -> Answer:
+def _ask_host(source: GitSource, request: Callable[[HttpGitClient, bytes], Answer]) -> Answer:
     parts = urlsplit(source.url)
     manager = pool_manager(source.url)
     token = source.token or (open_secret(source.credential) if source.credential else "")
@@ -194,40 +199,44 @@ def _speak(source: GitSource, say: Callable[[HttpGitClient, bytes], Answer]) -> 
         password=password,
     )
     try:
-        return say(client, parts.path.encode())
+        return request(client, parts.path.encode())
     except HTTPUnauthorized as error:
-        raise _no_entry(has_token=bool(token)) from error
+        raise _sign_in_refused(has_token=bool(token)) from error
     except NotGitRepository as error:
-        raise _refused("there is no Git repository there, or it needs a sign-in") from error
+        raise _unusable_address("there is no Git repository there, or it requires authentication") from error
     except PackTooLarge as error:
-        raise _refused(
+        raise _unusable_address(
             f"one commit of the repository is larger than {MAX_OBJECT_BYTES // 1024 // 1024} MiB"
         ) from error
     except MaxRetryError as error:
-        raise _refused(f"{parts.netloc} does not answer; look at the address, or try again later") from error
+        raise _unusable_address(
+            f"{parts.netloc} does not answer; check the address, or try again later"
+        ) from error
     except (GitProtocolError, HTTPError, OSError, KeyError, AddressRefused, NotAPack) as error:
-        raise _refused(f"it cannot be read: {error}") from error
+        raise _unusable_address(f"it cannot be read: {error}") from error
     finally:
         manager.clear()
 
 
-def _no_entry(*, has_token: bool) -> BadInput:
-    said = "does not take this token" if has_token else "asks for a sign-in"
-    return BadInput(f"The Git host {said}. Give a token that may read the repository.", field="source.token")
-
-
-def _link(path: str) -> BadInput:
-    """Wherever it is: a runner has the whole repository, and makes no links."""
+def _sign_in_refused(*, has_token: bool) -> BadInput:
+    answer = "rejects this token" if has_token else "requires authentication"
     return BadInput(
-        f"{path!r} in the repository is a link. Only ordinary files are used: put a copy in its place.",
+        f"The Git host {answer}. Give a token that may read the repository.", field="source.token"
+    )
+
+
+def _link_refused(path: str) -> BadInput:
+    """Refuse a link anywhere in the repository: runners unpack all of it, and create no links."""
+    return BadInput(
+        f"{path!r} in the repository is a link. Only regular files are used: replace it by a copy.",
         field="source.path",
         file=path,
     )
 
 
 def _no_commit(commit: str) -> BadInput:
-    return BadInput(f"The repository has no commit {commit[:12]}. Look at the ref.", field="source.ref")
+    return BadInput(f"The repository has no commit {commit[:12]}. Check the ref.", field="source.ref")
 
 
-def _refused(why: str) -> BadInput:
+def _unusable_address(why: str) -> BadInput:
     return BadInput(f"The Git address cannot be used: {why}.", field="source.url")

@@ -1,8 +1,7 @@
-"""Which addresses the console's Git client may reach, checked by name and again by the connection itself.
+"""The addresses that the console's Git client may reach, checked by name and again at the connection.
 
-A name is looked up twice, by this check and by the connection, and the answers may differ; a server may
-also point elsewhere by a redirect. So every address is checked when it is asked for, and every connection
-by whom it has reached.
+A name is resolved twice, by this check and by the connection, and the answers may differ; a server may
+also redirect elsewhere. So every URL is checked before its request, and every connection by its peer.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from urllib3.response import BaseHTTPResponse
 TRANSLATING = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 
 
-#: Some hosts speak Git only with what calls itself git.
+#: Some hosts serve Git only to user agents that begin with git.
 HEADERS = {"User-Agent": "git/slipway"}
 
 
 class AddressRefused(ValueError):
-    """The address is not one that the console goes to; says why."""
+    """The console does not connect to this address; the text is the reason."""
 
 
 def check_address(url: str) -> None:
@@ -47,7 +46,7 @@ def check_address(url: str) -> None:
             "it carries credentials, which would end up in logs; remove them from the address"
         )
     if not host:
-        raise AddressRefused("it names no host")
+        raise AddressRefused("it has no host")
     if parts.scheme == "http" and not is_allowed(host):
         raise AddressRefused("plain http is allowed only for hosts in SLIPWAY_GIT_ALLOWED_HOSTS; use https")
     if not is_allowed(host):
@@ -55,12 +54,12 @@ def check_address(url: str) -> None:
 
 
 def is_allowed(host: str) -> bool:
-    """Whether an operator has said that this host may be reached, wherever it is."""
+    """Return true for a host that the operator allows, even on an internal network."""
     return host in settings.SLIPWAY_GIT_ALLOWED_HOSTS
 
 
 def pool_manager(url: str) -> urllib3.PoolManager:
-    """Connections for one repository, direct or through the proxy that the environment names."""
+    """Return a connection pool for one repository, direct or through the environment's proxy."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
     if proxy and not proxy_bypass(parts.hostname or ""):
@@ -118,8 +117,8 @@ class _CheckedTlsPool(HTTPSConnectionPool):
     ConnectionCls = _CheckedTls
 
 
-class _Tidy(urllib3.PoolManager):
-    """Checks each address, and closes every answer in the end: what is refused half-way is read by nobody."""
+class _ClosingManager(urllib3.PoolManager):
+    """A pool that checks each URL, and closes every response at the end, also those never read."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -140,11 +139,11 @@ class _Tidy(urllib3.PoolManager):
         super().clear()
 
 
-class _CheckedManager(_Tidy):
+class _CheckedManager(_ClosingManager):
     def __init__(self) -> None:
         super().__init__(headers=HEADERS, retries=urllib3.Retry(connect=1, read=0, redirect=3))
         self.pool_classes_by_scheme = {"http": _CheckedPool, "https": _CheckedTlsPool}
 
 
-class _ProxiedManager(_Tidy, urllib3.ProxyManager):
-    """Whom the proxy reaches is the proxy's to decide."""
+class _ProxiedManager(_ClosingManager, urllib3.ProxyManager):
+    """A pool behind a proxy, which decides itself where it connects."""

@@ -1,4 +1,4 @@
-"""Reading one file of HCL into plain values: blocks as lists, expressions as `${…}`, as JSON has them."""
+"""Read one HCL file into plain values: blocks as lists, expressions as `${…}`, as in JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEREDOC = re.compile(r"<<(?P<trim>-?)(?P<end>[\w-]+)\r?\n(?P<lines>(?:.*\n)*?)[ 
 
 
 class NotHcl(ValueError):
-    """The text has the form of HCL and makes no sense in it."""
+    """The text follows HCL's grammar but is not valid."""
 
     def __init__(self, why: str, lineno: int) -> None:
         super().__init__(why)
@@ -28,7 +28,7 @@ class NotHcl(ValueError):
 
 
 def read_hcl(text: str) -> dict[str, Any]:
-    """Raises lark's `UnexpectedInput` where the grammar ends, `NotHcl`, or `RecursionError`."""
+    """Parse the text, or raise lark's `UnexpectedInput`, `NotHcl` or `RecursionError`."""
     text = text.removeprefix("\ufeff") + "\n"
     try:
         tree = _tree(text)
@@ -40,7 +40,7 @@ def read_hcl(text: str) -> dict[str, Any]:
 
 
 def _tree(text: str) -> Any:
-    """The library does not know `${~ x ~}`, which takes spaces off: without the signs it is the same here."""
+    """Parse the text without `~` in `${~ x ~}`, which the library does not know and only trims spaces."""
     try:
         return hcl2.parses(text)
     except UnexpectedInput:
@@ -58,36 +58,36 @@ def _body(body: BodyRule, text: str) -> dict[str, Any]:
             kind, *labels = (str(label.serialize(_OPTIONS)) for label in child.labels)
             blocks = result.setdefault(kind, [])
             if isinstance(blocks, list):  # an attribute of the same name: Terraform will say so
-                blocks.append(_labelled(labels, _body(child.body, text)))
+                blocks.append(_nest_in_labels(labels, _body(child.body, text)))
     return result
 
 
-def _labelled(labels: list[str], body: dict[str, Any]) -> dict[str, Any]:
+def _nest_in_labels(labels: list[str], body: dict[str, Any]) -> dict[str, Any]:
     for label in reversed(labels):
         body = {label: body}
     return body
 
 
 def _value(expression: Any, text: str) -> Any:
-    written = text[expression._meta.start_pos : expression._meta.end_pos]
-    if (lines := _heredoc(written)) is not None:
+    source = text[expression._meta.start_pos : expression._meta.end_pos]
+    if (lines := _heredoc(source)) is not None:
         return lines
     try:
         return expression.serialize(_OPTIONS)
     except (TypeError, RuntimeError) as error:
         if isinstance(error, RecursionError):
             raise
-        # The library trips over some valid expressions, such as [for x in y : 1]. They are no literals.
-        return "${" + written + "}"
+        # The library fails on some valid expressions, such as [for x in y : 1]. They are not literals.
+        return "${" + source + "}"
 
 
-def _heredoc(written: str) -> str | None:
-    """The lines of a heredoc, as Terraform has them: the library escapes quotes and drops the last end."""
-    found = HEREDOC.fullmatch(written.strip())
-    if found is None:
+def _heredoc(source: str) -> str | None:
+    """Return a heredoc's lines as Terraform does: the library escapes quotes and drops the last newline."""
+    match = HEREDOC.fullmatch(source.strip())
+    if match is None:
         return None
-    lines = found["lines"].splitlines(keepends=True)
-    if found["trim"]:
+    lines = match["lines"].splitlines(keepends=True)
+    if match["trim"]:
         indents = (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip())
         indent = min(indents, default=0)
         lines = [line[indent:] if line.strip() else line.lstrip(" \t") for line in lines]

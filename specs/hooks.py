@@ -1,4 +1,4 @@
-"""What packages above Specs add to them."""
+"""The hooks by which packages above Specs add to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Identities(Protocol):
-    """What Specs ask about cloud identities, which stand above them."""
+    """Questions about cloud identities, whose package stands above Specs."""
 
     def find(self, organization: Organization, name: Any) -> Any:
         """Return the organization's identity with this id or slug, or refuse."""

@@ -1,4 +1,4 @@
-"""What local values refer to, read from the files: Terraform's JSON of a plan leaves that out."""
+"""The references of local values, read from the files: the JSON of a plan leaves them out."""
 
 import re
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from console.errors import BadInput
-from specs.configuration import MAX_PARSED_BYTES, listed_blocks, parse_file
+from specs.configuration import MAX_PARSED_BYTES, as_block_list, parse_file
 from specs.expressions import code_in
 
 #: A file without such a line has no local values, and is not parsed.
@@ -23,15 +23,15 @@ References = dict[str, list[str]]
 
 
 def read_locals(files: Mapping[str, str], folder: str = "") -> References:
-    """Of the module in a folder of the configuration: what each of its local values refers to."""
+    """Return the references of each local value of the module in a folder."""
     declaring = {path: text for path, text in files.items() if _is_of(path, folder) and LOCALS.search(text)}
     if sum(len(text) for text in declaring.values()) > MAX_PARSED_BYTES:
         return {}
-    found: References = defaultdict(list)
+    references: References = defaultdict(list)
     for path, text in declaring.items():
         for name, value in _values(path, text):
-            found[name] += references_in(value)
-    return dict(found)
+            references[name] += references_in(value)
+    return dict(references)
 
 
 def _is_of(path: str, folder: str) -> bool:
@@ -43,23 +43,23 @@ def _values(path: str, text: str) -> Iterator[tuple[str, Any]]:
         document = parse_file(path, text)
     except BadInput:
         return  # Terraform has planned it, so it is our parser that cannot read it
-    for block in listed_blocks(document.get("locals", [])):
+    for block in as_block_list(document.get("locals", [])):
         yield from block.items()
 
 
 def references_in(value: Any) -> list[str]:
-    """Every reference in the expressions of a value; text that is no expression refers to nothing."""
+    """Return every reference in the expressions of a value; plain text has none."""
     if isinstance(value, dict):
-        return [found for pair in value.items() for part in pair for found in references_in(part)]
+        return [reference for pair in value.items() for part in pair for reference in references_in(part)]
     if isinstance(value, list):
-        return [found for part in value for found in references_in(part)]
+        return [reference for part in value for reference in references_in(part)]
     if not isinstance(value, str):
         return []
     # Texts are left out of the code, so that an index becomes an empty one: `module.m[""].output`.
-    return [_written(match) for match in REFERENCE.finditer('""'.join(code_in(value)))]
+    return [_format_reference(match) for match in REFERENCE.finditer('""'.join(code_in(value)))]
 
 
-def _written(match: re.Match[str]) -> str:
+def _format_reference(match: re.Match[str]) -> str:
     if module := match["module"]:
         return f"module.{module}.{output}" if (output := match["output"]) else f"module.{module}"
     return match["plain"] or match["resource"]

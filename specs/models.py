@@ -1,4 +1,4 @@
-"""Specs, their immutable revisions, and the outputs that the last deploy left."""
+"""Specs, their immutable revisions, and the outputs of the last deploy."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ class SourceKind(models.TextChoices):
 
 
 def default_destroy_guard() -> dict[str, Any]:
-    """Destroying more than this share of the resources, or any of these types, asks for more than a click."""
+    """Return the default: destroying more than 30 % of the resources needs a typed confirmation."""
     return {"share": 0.3, "types": []}
 
 
 class Spec(models.Model):
-    """What a person edits; jobs act on its newest revision."""
+    """One piece of infrastructure that people edit; jobs act on its newest revision."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization = models.ForeignKey("accounts.Organization", on_delete=models.PROTECT, related_name="specs")
@@ -35,7 +35,7 @@ class Spec(models.Model):
     pool = models.ForeignKey("runners.Pool", on_delete=models.PROTECT, related_name="specs")
     labels = models.JSONField(default=dict, blank=True)
     region = models.CharField(max_length=60, blank=True)
-    # Which account its jobs act in; none: whatever the runner and the Spec's own variables say.
+    # The account that its jobs act in. None: the runner's own credentials, or the Spec's variables.
     identity = models.ForeignKey(
         "identities.CloudIdentity", null=True, blank=True, on_delete=models.PROTECT, related_name="specs"
     )
@@ -53,7 +53,7 @@ class Spec(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     deployed_at = models.DateTimeField(null=True, blank=True)
     destroyed_at = models.DateTimeField(null=True, blank=True)
-    # Deleted by a person: no longer listed or operated, while its jobs and its audit trail stay readable.
+    # Archived by a person: no longer listed or operated, while its jobs and audit trail stay readable.
     archived_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -64,7 +64,7 @@ class Spec(models.Model):
             ),
         ]
         indexes = [
-            # The janitor's look for what has expired, every second.
+            # The janitor's search for expired Specs, every second.
             models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="spec_expiry"),
             # The list by name, a page at a time, and the environments that it can be filtered by.
             models.Index(
@@ -118,8 +118,10 @@ class SealedValue(models.Model):
 
 
 class DigestKey(models.Model):
-    """What an organization's digests of sensitive values are keyed with. Made once; it never rotates, since
-    plans name values by their digests, and is sealed with keys that do."""
+    """The key of an organization's digests of sensitive values.
+
+    It never rotates, since plans name values by their digests. The encryption keys that seal it do.
+    """
 
     organization = models.OneToOneField(
         "accounts.Organization", primary_key=True, on_delete=models.CASCADE, related_name="+"
@@ -153,7 +155,7 @@ class VariableSet(models.Model):
 
 
 class ReadConfiguration(models.Model):
-    """What a source declares, kept by the digest of the source: nothing is parsed or fetched twice."""
+    """The variables that a source declares, by its digest: nothing is parsed or fetched twice."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     variables = models.JSONField()
@@ -172,9 +174,9 @@ class OwnBlueprint(models.Model):
     ref = models.CharField(max_length=200)
     path = models.CharField(max_length=200, blank=True)
     commit = models.CharField(max_length=40)
-    # Of a private repository: the digest of the sealed token that opens it.
+    # The digest of the sealed token of a private repository.
     credential = models.CharField(max_length=64, blank=True)
-    # What `blueprint.yaml` says, where there is one: title, description, variables, components.
+    # The content of `blueprint.yaml`, if there is one: title, description, variables, components.
     meta = models.JSONField(default=dict)
     files = models.JSONField(default=dict)
     added_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -189,7 +191,7 @@ class OwnBlueprint(models.Model):
 
 
 class Component(models.Model):
-    """Something a deploy made that people look for: the cluster, the database, Argo CD, the DNS zone."""
+    """A part of the infrastructure that people look for: the cluster, the database, Argo CD, the DNS zone."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     spec = models.ForeignKey(Spec, on_delete=models.CASCADE, related_name="components")

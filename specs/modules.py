@@ -1,5 +1,5 @@
-"""Modules that lie inside the configuration: read as far as they are called, so that one that is missing,
-does not parse or calls itself is refused before anything is queued."""
+"""Modules inside the configuration: read along their calls, to refuse one that is missing, does not parse or
+calls itself before anything is queued."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from console.errors import BadInput
 
-#: More than anybody can follow, and less than would end this reader.
+#: More than any real configuration, and less than Python's recursion limit.
 MAX_NESTED = 50
 #: A module's files, parsed, by path: their text, and what is in it.
 Parsed = Mapping[str, tuple[str, dict[str, Any]]]
@@ -32,26 +32,28 @@ class Call:
 class ModuleReader:
     files: Mapping[str, str]
     parse: Callable[[str, str], dict[str, Any]]
-    #: How much is parsed here; what is beyond it Terraform itself reads first.
+    #: The bytes that may still be parsed; anything beyond is left to Terraform.
     budget_bytes: int
-    _seen: set[str] = field(default_factory=set)
+    _checked_folders: set[str] = field(default_factory=set)
 
     def check(self, parsed: Parsed, *, folder: str = "", trail: tuple[str, ...] = ()) -> None:
         """Follow the calls of one module, and of those that it calls."""
-        self._seen.add(folder)
+        self._checked_folders.add(folder)
         for call in _calls(parsed, folder):
             if call.folder in (*trail, folder):
-                raise _in_a_circle(call)
+                raise _circular_call(call)
             if len(trail) >= MAX_NESTED:
-                raise _refused(call, f"is nested more than {MAX_NESTED} modules deep. Call it further up")
-            if call.folder not in self._seen:
-                called = self._parsed(call)
+                raise _bad_call(
+                    call, f"is nested more than {MAX_NESTED} modules deep. Call it from a module further up"
+                )
+            if call.folder not in self._checked_folders:
+                called = self._parse_folder(call)
                 self.check(called, folder=call.folder, trail=(*trail, folder))
 
-    def _parsed(self, call: Call) -> Parsed:
+    def _parse_folder(self, call: Call) -> Parsed:
         texts = {path: text for path, text in self.files.items() if _is_in(path, call.folder)}
         if not texts:
-            raise _missing(call)
+            raise _missing_folder(call)
         self.budget_bytes -= sum(len(text.encode()) for text in texts.values())
         if self.budget_bytes < 0:
             return {}
@@ -71,7 +73,7 @@ def _calls(parsed: Parsed, folder: str) -> Iterator[Call]:
 
 
 def _sources(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each call's name and source; HCL gives a list of blocks, JSON one object of all of them."""
+    """Yield each call's name and source; HCL has a list of blocks, JSON one object with all of them."""
     blocks = document.get("module", [])
     for block in blocks if isinstance(blocks, list) else [blocks]:
         for name, body in block.items() if isinstance(block, dict) else ():
@@ -80,29 +82,31 @@ def _sources(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _folder_of(folder: str, source: str) -> str | None:
-    """The folder that a source names; None for what lies elsewhere, which only Terraform can fetch."""
+    """Return the folder that a source names, or None for a source that only Terraform can fetch."""
     if not source.startswith(("./", "../")) and source not in (".", ".."):
         return None
-    found = posixpath.normpath(posixpath.join(folder, source))
-    if found == ".":
+    path = posixpath.normpath(posixpath.join(folder, source))
+    if path == ".":
         return ""
-    return None if found.startswith("..") else found
+    return None if path.startswith("..") else path
 
 
 def _line_of(text: str, name: str) -> int:
-    found = re.search(rf'^[ \t]*(?:module[ \t]+)?"?{re.escape(name)}"?[ \t]*[{{:]', text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    match = re.search(rf'^[ \t]*(?:module[ \t]+)?"?{re.escape(name)}"?[ \t]*[{{:]', text, re.MULTILINE)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
-def _in_a_circle(call: Call) -> BadInput:
-    return _refused(call, f"calls {call.source!r}, which leads back to itself. Take the call out")
+def _circular_call(call: Call) -> BadInput:
+    return _bad_call(call, f"calls {call.source!r}, which calls itself again. Remove the call")
 
 
-def _missing(call: Call) -> BadInput:
-    return _refused(call, f"is in {call.source!r}, and no .tf file is there. Add the folder, or correct it")
+def _missing_folder(call: Call) -> BadInput:
+    return _bad_call(
+        call, f"is in {call.source!r}, but that folder has no .tf file. Add the folder, or correct the source"
+    )
 
 
-def _refused(call: Call, why: str) -> BadInput:
+def _bad_call(call: Call, why: str) -> BadInput:
     return BadInput(
         f"{call.file}, line {call.line}: module {call.name!r} {why}.",
         field="source.files",

@@ -1,4 +1,4 @@
-"""What a deploy leaves on its spec: outputs, of which sensitive ones are sealed, and components."""
+"""Record the results of a deploy on its Spec: outputs, the sensitive ones sealed, and components."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ from specs.snapshot import canonical
 
 MAX_NAME_CHARS = 200
 
-#: Outputs that are known by their name where no blueprint says which they are.
+#: Outputs that become components by their name where the Spec has no blueprint.
 KNOWN_COMPONENTS = {
     "cluster": ("cluster_endpoint",),
     "argocd": ("argocd_url",),
@@ -33,20 +33,20 @@ KNOWN_COMPONENTS = {
 def record_deploy(
     *, spec: Spec, outputs: dict[str, Any], sensitive_values: dict[str, Any] | None = None
 ) -> None:
-    """Keep what a deploy reported; sensitive values are sealed. Known outputs become components."""
+    """Store the outputs of a deploy, and seal sensitive values. Well-known outputs become components."""
     spec.deployed_at, spec.destroyed_at = timezone.now(), None
     spec.save(update_fields=["deployed_at", "destroyed_at"])
     reported = {name[:MAX_NAME_CHARS]: output for name, output in outputs.items() if isinstance(output, dict)}
     spec.outputs.exclude(name__in=reported).delete()
     for name, output in reported.items():
-        _keep(spec, name, output, (sensitive_values or {}).get(name, output.get("value")))
-    _fill_components(spec, reported)
+        _save_output(spec, name, output, (sensitive_values or {}).get(name, output.get("value")))
+    _update_components(spec, reported)
     publish_on_commit(topics.organization(spec.organization_id, "specs"))
 
 
 @transaction.atomic
 def record_destroy(*, spec: Spec) -> None:
-    """What the deploys left is gone; the names stay to be seen."""
+    """Mark outputs and components as gone. Their names stay visible."""
     now = timezone.now()
     spec.destroyed_at = now
     spec.save(update_fields=["destroyed_at"])
@@ -57,14 +57,14 @@ def record_destroy(*, spec: Spec) -> None:
 
 @transaction.atomic
 def reveal_output(*, spec: Spec, name: str, revealed_to: User) -> Any:
-    """The value of a sensitive output, for one person, on record."""
+    """Return the value of a sensitive output to one person, and record that."""
     output = spec.outputs.filter(name=name, gone_at=None).first()
     if output is None:
         raise NotFound(f"{spec.name} has no output {name!r}.")
     if not output.sensitive:
         return output.value
     if output.sealed_value is None:
-        raise NotFound(f"The value of {name!r} was not kept. Deploy again to have it.")
+        raise NotFound(f"The value of {name!r} was not stored. Deploy again to record it.")
     record(
         organization=spec.organization,
         actor=revealed_to,
@@ -75,7 +75,7 @@ def reveal_output(*, spec: Spec, name: str, revealed_to: User) -> Any:
     return json.loads(unseal(output.sealed_value, context=output_context(spec.pk, name)))["value"]
 
 
-def _keep(spec: Spec, name: str, output: dict[str, Any], value: Any) -> None:
+def _save_output(spec: Spec, name: str, output: dict[str, Any], value: Any) -> None:
     sensitive = bool(output.get("sensitive"))
     sealed = None
     if sensitive and value is not None:
@@ -93,33 +93,33 @@ def _keep(spec: Spec, name: str, output: dict[str, Any], value: Any) -> None:
     )
 
 
-def _fill_components(spec: Spec, outputs: dict[str, Any]) -> None:
-    """What this deploy no longer reports is gone, also when an earlier one did."""
-    there = []
-    for kind, names in _known(spec).items():
-        found = next((name for name in names if _is_shown(outputs.get(name))), None)
-        if found is not None:
-            there.append(kind)
+def _update_components(spec: Spec, outputs: dict[str, Any]) -> None:
+    """Update components from this deploy's outputs; mark those that it no longer reports as gone."""
+    reported_kinds = []
+    for kind, names in _component_outputs(spec).items():
+        output_name = next((name for name in names if _has_visible_value(outputs.get(name))), None)
+        if output_name is not None:
+            reported_kinds.append(kind)
             Component.objects.update_or_create(
                 spec=spec,
                 kind=kind,
-                defaults={"output": found, "value": outputs[found]["value"], "gone_at": None},
+                defaults={"output": output_name, "value": outputs[output_name]["value"], "gone_at": None},
             )
-    spec.components.filter(gone_at=None).exclude(kind__in=there).update(gone_at=timezone.now())
+    spec.components.filter(gone_at=None).exclude(kind__in=reported_kinds).update(gone_at=timezone.now())
 
 
-def _known(spec: Spec) -> dict[str, tuple[str, ...]]:
+def _component_outputs(spec: Spec) -> dict[str, tuple[str, ...]]:
     if spec.blueprint:
         try:
-            said = blueprint_of(spec.organization, spec.blueprint).components
+            components = blueprint_of(spec.organization, spec.blueprint).components
         except NotFound:  # taken out of the catalogue since
-            said = {}
-        if said:
-            return {kind: (name,) for kind, name in said.items()}
+            components = {}
+        if components:
+            return {kind: (name,) for kind, name in components.items()}
     return KNOWN_COMPONENTS
 
 
-def _is_shown(output: dict[str, Any] | None) -> bool:
+def _has_visible_value(output: dict[str, Any] | None) -> bool:
     return (
         output is not None and not output.get("sensitive") and output.get("value") not in (None, "", [], {})
     )

@@ -1,29 +1,31 @@
-"""Reading specs."""
+"""Read Specs, their revisions, variables and outputs."""
+
+from typing import Any
 
 from django.db.models import Max
 
 from console.accounts.models import Organization
 from console.errors import NotFound
-from specs.declared import declared_by
+from specs.configuration_cache import load_configuration
 from specs.models import Component, Output, Revision, Spec
-from specs.variables import Effective, effective
+from specs.variables import EffectiveVariable, effective_variables, resolve_variables
 
 
 def specs_of(organization: Organization) -> list[Spec]:
-    """The organization's specs with the number of its revision and the components of each."""
-    found = Spec.objects.filter(organization=organization, archived_at=None)
-    found = found.select_related("organization", "pool")
+    """Return the organization's Specs, each with its revision number and its components."""
+    queryset = Spec.objects.filter(organization=organization, archived_at=None)
+    queryset = queryset.select_related("organization", "pool")
     newest_number = Max("revisions__number")
     specs: list[Spec] = list(
-        found.prefetch_related("components").annotate(revision_number=newest_number).order_by("name")
+        queryset.prefetch_related("components").annotate(revision_number=newest_number).order_by("name")
     )
     return specs
 
 
 def current_number(spec: Spec) -> int:
-    """The number alone: the document with it can be large."""
-    known: int | None = getattr(spec, "revision_number", None)
-    return known or spec.revisions.aggregate(newest=Max("number"))["newest"]
+    """Return only the number of the newest revision: its document can be large."""
+    annotated_number: int | None = getattr(spec, "revision_number", None)
+    return annotated_number or spec.revisions.aggregate(newest=Max("number"))["newest"]
 
 
 def current_revision(spec: Spec) -> Revision:
@@ -31,24 +33,34 @@ def current_revision(spec: Spec) -> Revision:
 
 
 def revision_of(spec: Spec, number: int) -> Revision:
-    found = spec.revisions.select_related("author").filter(number=number).first()
-    if found is None:
+    revision = spec.revisions.select_related("author").filter(number=number).first()
+    if revision is None:
         raise NotFound(f"{spec.name} has no revision {number}.")
-    return found
+    return revision
 
 
 def revisions_of(spec: Spec, *, before: int | None = None, limit: int = 50) -> list[Revision]:
-    """The newest first, without their documents, which can be large."""
+    """Return the newest revisions first, without their documents, which can be large."""
     revisions = spec.revisions.select_related("author").defer("document")
     if before is not None:
         revisions = revisions.filter(number__lt=before)
     return list(revisions.order_by("-number")[:limit])
 
 
-def variables_of(spec: Spec) -> list[Effective]:
-    """Every variable as the next job would see it, and where its value comes from."""
+def variables_of(spec: Spec) -> list[EffectiveVariable]:
+    """Return every variable as the next job would see it, and the origin of its value."""
     document = current_revision(spec).document
-    return effective(spec, document, declared=declared_by(document))
+    return effective_variables(spec, document, declared=load_configuration(document))
+
+
+def snapshot_of(spec: Spec, revision: Revision | None = None) -> dict[str, Any]:
+    """Return everything that decides the outcome of a job: a revision, and the current variables."""
+    revision = revision or current_revision(spec)
+    snapshot = dict(revision.document)
+    snapshot.update(resolve_variables(spec, snapshot, declared=load_configuration(snapshot)))
+    snapshot["terraform_version"] = spec.terraform_version or None
+    snapshot["region"] = spec.region or None
+    return snapshot
 
 
 def outputs_of(spec: Spec) -> list[Output]:
@@ -56,4 +68,4 @@ def outputs_of(spec: Spec) -> list[Output]:
 
 
 def components_of(spec: Spec) -> list[Component]:
-    return sorted(spec.components.all(), key=lambda one: one.kind)
+    return sorted(spec.components.all(), key=lambda component: component.kind)

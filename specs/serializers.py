@@ -1,4 +1,4 @@
-"""How specs, revisions, variables, outputs and blueprints look in the API, and what it takes."""
+"""The API's representation of Specs, revisions, variables, outputs and blueprints, and its request bodies."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from specs.comparison import Comparison
 from specs.document import Blueprint
 from specs.models import Output, OwnBlueprint, Revision, Spec, VariableSet
 from specs.spec_settings import SETTINGS
-from specs.variables import Effective
+from specs.variables import EffectiveVariable
 
 
 class SpecSerializer(serializers.ModelSerializer[Spec]):
@@ -37,7 +37,11 @@ class SpecSerializer(serializers.ModelSerializer[Spec]):
         return selectors.current_number(spec)
 
     def get_components(self, spec: Spec) -> dict[str, Any]:
-        return {one.kind: one.value for one in selectors.components_of(spec) if one.gone_at is None}
+        return {
+            component.kind: component.value
+            for component in selectors.components_of(spec)
+            if component.gone_at is None
+        }
 
 
 class VariableInput(serializers.Serializer[Any]):
@@ -84,7 +88,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
 
 
 class RevisionSummarySerializer(serializers.ModelSerializer[Revision]):
-    """A line of the history; the document has an address of its own."""
+    """A line of the history; the document has its own endpoint."""
 
     author = serializers.SlugRelatedField(  # type: ignore[var-annotated]
         "username", read_only=True, allow_null=True
@@ -106,7 +110,7 @@ class VariableSetSerializer(serializers.ModelSerializer[VariableSet]):
 
 
 class VariableSetRequestSerializer(serializers.Serializer[Any]):
-    """`PUT` gives the set exactly this; a sensitive variable without a value keeps the one it has."""
+    """The full content of a set. A sensitive variable without a value keeps its current value."""
 
     name = serializers.CharField(max_length=100)
     description = serializers.CharField(default="", allow_blank=True)
@@ -117,7 +121,7 @@ class VariableSetRequestSerializer(serializers.Serializer[Any]):
 
 
 class OutputSerializer(serializers.ModelSerializer[Output]):
-    """A sensitive value is never here: it is asked for, and that is on record."""
+    """An output without its sensitive value, which is revealed on request and recorded."""
 
     class Meta:
         model = Output
@@ -139,7 +143,7 @@ class OwnBlueprintRequestSerializer(serializers.Serializer[Any]):
         max_length=2_000,
         default="",
         allow_blank=True,
-        help_text="Of a private repository; sealed, never shown.",
+        help_text="The token of a private repository; sealed, never shown.",
     )
 
 
@@ -149,7 +153,7 @@ class DeclaredInSerializer(serializers.Serializer[Any]):
 
 
 class EffectiveSerializer(serializers.Serializer[Any]):
-    """A variable as the next job would see it; what `effective_json` makes."""
+    """A variable as the next job would see it: the schema of `effective_json`."""
 
     name = serializers.CharField()
     category = serializers.ChoiceField(choices=["variables", "environment"])
@@ -167,7 +171,7 @@ class EffectiveSerializer(serializers.Serializer[Any]):
 
 
 class BlueprintSerializer(serializers.Serializer[Any]):
-    """A catalogue entry; what `blueprint_json` makes."""
+    """A catalogue entry: the schema of `blueprint_json`."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -180,18 +184,18 @@ class BlueprintSerializer(serializers.Serializer[Any]):
     last_step = serializers.DictField(allow_null=True)
 
 
-def effective_json(one: Effective) -> dict[str, Any]:
-    """A variable as the Variables page shows it. A sensitive value is not there."""
-    declared = one.declared
+def effective_json(variable: EffectiveVariable) -> dict[str, Any]:
+    """Return a variable as the Variables page shows it, with a sensitive value masked."""
+    declared = variable.declared
     return {
-        "name": one.name,
-        "category": one.category,
-        "value": MASK if one.sensitive and not one.is_missing else one.value,
-        "sensitive": one.sensitive,
-        "origin": one.origin,
-        "overrides": list(one.overrides),
-        "used": not one.is_unused,
-        "missing": one.is_missing,
+        "name": variable.name,
+        "category": variable.category,
+        "value": MASK if variable.sensitive and not variable.is_missing else variable.value,
+        "sensitive": variable.sensitive,
+        "origin": variable.origin,
+        "overrides": list(variable.overrides),
+        "used": not variable.is_unused,
+        "missing": variable.is_missing,
         "type": str(declared.type) if declared else None,
         "description": declared.description if declared else "",
         "default": None if declared is None or declared.sensitive else declared.default,
@@ -204,27 +208,29 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "from": comparison.older.number,
         "to": comparison.newer.number,
-        "source": {one.name: {"before": one.before, "after": one.after} for one in comparison.source},
+        "source": {
+            change.name: {"before": change.before, "after": change.after} for change in comparison.source
+        },
         "files": [
             {
-                "name": one.name,
-                "kind": one.kind,
+                "name": change.name,
+                "kind": change.kind,
                 "rows": [
-                    [row.kind, row.left_number, row.left, row.right_number, row.right] for row in one.rows
+                    [row.kind, row.left_number, row.left, row.right_number, row.right] for row in change.rows
                 ],
             }
-            for one in comparison.files
+            for change in comparison.files
         ],
         "variables": [
             {
-                "name": one.name,
-                "category": one.category,
-                "kind": one.kind,
-                "sensitive": one.sensitive,
-                "before": one.before,
-                "after": one.after,
+                "name": change.name,
+                "category": change.category,
+                "kind": change.kind,
+                "sensitive": change.sensitive,
+                "before": change.before,
+                "after": change.after,
             }
-            for one in comparison.variables
+            for change in comparison.variables
         ],
         "unreadable": comparison.unreadable,
     }

@@ -1,4 +1,4 @@
-"""What happens to specs: they are made and edited, and jobs leave their results on them."""
+"""Create and edit Specs, and record the results of their jobs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from console.live.publish import publish_on_commit
 from console.runners.models import Pool
 from specs import hooks
 from specs.catalogue import blueprint_of
-from specs.declared import declared_by
+from specs.configuration_cache import load_configuration
 from specs.document import Blueprint, check_values, git_source, load_blueprint, new_document, source_and_files
-from specs.git import checked_token, resolve
+from specs.git import normalize_token, resolve
 from specs.models import Revision, Spec
 from specs.outputs import record_deploy, record_destroy
 from specs.selectors import current_revision
@@ -28,12 +28,12 @@ from specs.variables import (
     CATEGORIES,
     Bundle,
     bundle_of,
-    empty,
+    empty_bundle,
     keep_secret,
-    sealed_as_declared,
+    seal_declared_secrets,
     set_plain,
     set_secret,
-    without,
+    without_variable,
 )
 
 __all__ = [
@@ -54,13 +54,13 @@ __all__ = [
     "source_and_files_of",
 ]
 
-#: Names that pages of their own have in the place of a spec's.
-TAKEN_SLUGS = frozenset({"new"})
+#: Slugs that are addresses of other pages.
+RESERVED_SLUGS = frozenset({"new"})
 
 
 def check_document(document: dict[str, Any], *, may_lack_values: bool = False) -> None:
     """Refuse a configuration that does not parse, and variables that do not fit it."""
-    check_values(document, declared=declared_by(document), may_lack_values=may_lack_values)
+    check_values(document, declared=load_configuration(document), may_lack_values=may_lack_values)
 
 
 def create_spec(
@@ -75,32 +75,36 @@ def create_spec(
     sensitive: Mapping[str, Mapping[str, Any]] | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Spec:
-    """Make a spec with its first revision, or refuse it whole.
+    """Create a Spec with its first revision, or nothing at all.
 
-    `sensitive` are values that are to be sealed, by category and name; `bundle` has all others.
+    `sensitive` has the values to seal, by category and name; `bundle` has all others.
     """
-    stored, files = source_and_files_of(organization, source)  # may ask a Git host: before the transaction
-    document = new_document(stored, files=files, bundle=bundle or empty())
+    source_document, files = source_and_files_of(
+        organization, source
+    )  # may ask a Git host: before the transaction
+    document = new_document(source_document, files=files, bundle=bundle or empty_bundle())
     spec = Spec(
         organization=organization,
         slug=slug or slug_of(name),
-        source_kind=stored["kind"],
-        blueprint=stored.get("name", ""),
+        source_kind=source_document["kind"],
+        blueprint=source_document.get("name", ""),
         pool_id=pool_id,
     )
     if not spec.slug:
         raise BadInput("The name needs at least one letter or digit.", field="name")
-    if spec.slug in TAKEN_SLUGS:
-        raise BadInput(f"A Spec cannot be called {spec.slug!r}. Choose another name.", field="name")
+    if spec.slug in RESERVED_SLUGS:
+        raise BadInput(
+            f"{spec.slug!r} is reserved and cannot be a Spec's slug. Choose another name.", field="name"
+        )
     apply_settings(spec, {**(settings or {}), "name": name})
     _require_identity_allows(spec)
     with transaction.atomic():
-        document = _checked(organization, document, sensitive=sensitive or {})
+        document = _validate_and_seal(organization, document, sensitive=sensitive or {})
         return _insert(spec, document=document, author=author)
 
 
 def slug_of(name: str) -> str:
-    """The name in an address. One in other letters than Latin ones gets a short digest of itself."""
+    """Return the name's slug. A name without Latin letters gets a short digest instead."""
     if slug := slugify(name)[:60].strip("-"):
         return slug
     letters = any(char.isalnum() for char in name)
@@ -138,7 +142,7 @@ def create_spec_from_blueprint(
     author: User,
     variables: dict[str, Any] | None = None,
 ) -> Spec:
-    """Make a spec from a catalogue entry, with the entry's own defaults where nothing is said."""
+    """Create a Spec from a catalogue entry, with the entry's defaults for variables without a value."""
     entry = load_blueprint(blueprint)
     defaults = {
         key: variable.get("default") for key, variable in entry.variables.items() if "default" in variable
@@ -150,7 +154,7 @@ def create_spec_from_blueprint(
         source={"kind": "blueprint", "name": blueprint},
         pool_id=pool_id,
         author=author,
-        bundle={**empty(), "variables": {**defaults, **(variables or {})}},
+        bundle={**empty_bundle(), "variables": {**defaults, **(variables or {})}},
         settings={"description": entry.description},
     )
 
@@ -158,63 +162,65 @@ def create_spec_from_blueprint(
 def change_source(
     *, spec: Spec, source: dict[str, Any], author: User, message: str, based_on: int | None = None
 ) -> Revision:
-    """A new revision with other files; the variables stay. `based_on` is the revision that was edited."""
+    """Create a revision with other files and the same variables. `based_on` is the edited revision."""
     before = current_revision(spec).document["source"]
     # May ask a Git host: before the lock.
-    stored, files = source_and_files_of(spec.organization, source, before=before)
+    source_document, files = source_and_files_of(spec.organization, source, before=before)
     with transaction.atomic():
         current = _lock(spec)
         _require_based_on(current, based_on)
-        document = new_document(stored, files=files, bundle=bundle_of(current.document))
-        document = _checked(spec.organization, document)
-        _note_source(spec, stored)
+        document = new_document(source_document, files=files, bundle=bundle_of(current.document))
+        document = _validate_and_seal(spec.organization, document)
+        _update_source_fields(spec, source_document)
         return save_revision(
             spec=spec, document=document, author=author, message=message or "Changed the source"
         )
 
 
 def source_and_files_of(
-    organization: Organization, wanted: dict[str, Any], *, before: dict[str, Any] | None = None
+    organization: Organization, requested_source: dict[str, Any], *, before: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a source is stored as, and its files; a blueprint may be of the organization's own.
+    """Return the stored form of a requested source, and its files.
 
-    `before` is the source that it follows: a token that is not given again stays, for the same address only.
+    `before` is the source that it replaces: its token stays if none is given, for the same URL only.
     """
-    if wanted.get("kind") == "git":
-        return _git_source_and_files(organization, wanted, before or {})
+    if requested_source.get("kind") == "git":
+        return _git_source_and_files(organization, requested_source, before or {})
     entry: Blueprint | None = None
-    if wanted.get("kind") == "blueprint":
-        entry = blueprint_of(organization, str(wanted.get("name", "")))
-    return source_and_files(wanted, blueprint=entry)
+    if requested_source.get("kind") == "blueprint":
+        entry = blueprint_of(organization, str(requested_source.get("name", "")))
+    return source_and_files(requested_source, blueprint=entry)
 
 
 def _git_source_and_files(
-    organization: Organization, wanted: dict[str, Any], before: dict[str, Any]
+    organization: Organization, requested_source: dict[str, Any], before: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    # Nobody names a digest from outside: it could be of any secret, and the host is of their choosing.
-    given = {key: value for key, value in wanted.items() if key != "credential"}
-    token = checked_token(given.get("token"))
+    # A digest from outside is ignored: it could name any secret, and the request chooses the host.
+    source = {key: value for key, value in requested_source.items() if key != "credential"}
+    token = normalize_token(source.get("token"))
     credential = ""
-    if "token" not in given and before.get("url") == git_source(given).url:
+    if "token" not in source and before.get("url") == git_source(source).url:
         credential = str(before.get("credential") or "")
-    stored, files = source_and_files({**given, "token": token, "credential": credential})
+    source_document, files = source_and_files({**source, "token": token, "credential": credential})
     if token:
         credential = keep_secret(token, organization_id=organization.pk)
-    return {**stored, **({"credential": credential} if credential else {})}, files
+    return {**source_document, **({"credential": credential} if credential else {})}, files
 
 
 @transaction.atomic
 def change_variable(
     *, spec: Spec, category: str, name: str, value: Any, sensitive: bool, author: User
 ) -> Revision:
-    """A new revision with one variable set. A sensitive value can be replaced from then on, not read."""
+    """Create a revision with one variable set. A sensitive value can be replaced later, but not read."""
     document = _lock(spec).document
     if sensitive:
-        changed = _checked(spec.organization, document, sensitive={category: {name: value}})
+        revised_document = _validate_and_seal(
+            spec.organization, document, sensitive={category: {name: value}}
+        )
     else:
         bundle = set_plain(bundle_of(document), category=category, name=name, value=value)
-        changed = _checked(spec.organization, {**document, **bundle})
-    return save_revision(spec=spec, document=changed, author=author, message=f"Set {name}")
+        revised_document = _validate_and_seal(spec.organization, {**document, **bundle})
+    return save_revision(spec=spec, document=revised_document, author=author, message=f"Set {name}")
 
 
 @transaction.atomic
@@ -222,19 +228,19 @@ def remove_variable(*, spec: Spec, category: str, name: str, author: User) -> Re
     document = _lock(spec).document
     bundle = bundle_of(document)
     if category not in CATEGORIES or name not in {*bundle[category], *bundle["secrets"][category]}:
-        raise NotFound(f"{spec.name} gives no value to {name!r} itself.")
-    changed = {**document, **without(bundle, category=category, name=name)}
-    return save_revision(spec=spec, document=changed, author=author, message=f"Removed {name}")
+        raise NotFound(f"{spec.name} has no value of its own for {name!r}.")
+    revised_document = {**document, **without_variable(bundle, category=category, name=name)}
+    return save_revision(spec=spec, document=revised_document, author=author, message=f"Removed {name}")
 
 
 @transaction.atomic
 def restore_revision(*, spec: Spec, number: int, author: User) -> Revision:
-    """A new revision that is as an older one was; nothing in between is lost."""
+    """Create a revision with the content of an older one. Nothing in between is lost."""
     _lock(spec)
     older = spec.revisions.filter(number=number).first()
     if older is None:
         raise NotFound(f"{spec.name} has no revision {number}.")
-    _note_source(spec, older.document["source"])
+    _update_source_fields(spec, older.document["source"])
     return save_revision(
         spec=spec, document=older.document, author=author, message=f"Restored revision {number}"
     )
@@ -242,7 +248,7 @@ def restore_revision(*, spec: Spec, number: int, author: User) -> Revision:
 
 @transaction.atomic
 def save_revision(*, spec: Spec, document: dict[str, Any], author: User, message: str) -> Revision:
-    """Number and keep a document. Saving what is there already keeps the revision that is there."""
+    """Save a document as the next revision. An unchanged document returns the current revision."""
     current = _lock(spec)
     if snapshot_hash(current.document) == snapshot_hash(document):
         return current
@@ -261,7 +267,7 @@ def save_revision(*, spec: Spec, document: dict[str, Any], author: User, message
 
 
 def follow_git(*, spec: Spec, author: User) -> Revision:
-    """The newest revision: one of the commit that the spec's ref is at now, if it has moved."""
+    """Return the newest revision; create one first if the Spec's ref points to another commit by now."""
     newest = current_revision(spec)
     source = newest.document["source"]
     if source["kind"] != "git":
@@ -269,19 +275,21 @@ def follow_git(*, spec: Spec, author: User) -> Revision:
     commit = resolve(git_source(source))
     if commit == source["commit"]:
         return newest
-    moved = {**source, "commit": commit}
-    declared_by({**newest.document, "source": moved})  # asks the Git host: before the lock
-    return _move_to_commit(spec, before=source, moved=moved, author=author)
+    new_source = {**source, "commit": commit}
+    load_configuration({**newest.document, "source": new_source})  # asks the Git host: before the lock
+    return _move_to_commit(spec, before=source, new_source=new_source, author=author)
 
 
 @transaction.atomic
-def _move_to_commit(spec: Spec, *, before: dict[str, Any], moved: dict[str, Any], author: User) -> Revision:
-    """What others saved while the Git host was asked stays; where they chose another source, theirs is it."""
+def _move_to_commit(
+    spec: Spec, *, before: dict[str, Any], new_source: dict[str, Any], author: User
+) -> Revision:
+    """Create the revision on top of anything saved in the meantime; a source changed meanwhile wins."""
     current = _lock(spec)
     if current.document["source"] != before:
         return current
-    document = _checked(spec.organization, {**current.document, "source": moved})
-    message = f"{moved['ref']} is now {moved['commit'][:12]}"
+    document = _validate_and_seal(spec.organization, {**current.document, "source": new_source})
+    message = f"{new_source['ref']} is now {new_source['commit'][:12]}"
     return save_revision(spec=spec, document=document, author=author, message=message)
 
 
@@ -289,29 +297,29 @@ def _move_to_commit(spec: Spec, *, before: dict[str, Any], moved: dict[str, Any]
 def change_settings(
     *, spec: Spec, settings: dict[str, Any], changed_by: User, pool: Pool | None = None
 ) -> Spec:
-    """Change settings, and the pool with them: an identity may allow the new ones only together."""
-    changed = apply_settings(spec, settings)
+    """Change settings and the pool together: an identity may allow only the combination."""
+    changed_fields = apply_settings(spec, settings)
     if pool is not None and _move(spec, pool):
-        changed.append("pool")
-    if changed:
+        changed_fields.append("pool")
+    if changed_fields:
         _require_identity_allows(spec)
-        spec.save(update_fields=changed)
-        _note_change(spec, changed_by, changed)
+        spec.save(update_fields=changed_fields)
+        _record_change(spec, changed_by, changed_fields)
     return spec
 
 
 @transaction.atomic
 def move_to_pool(*, spec: Spec, pool: Pool, moved_by: User) -> Spec:
-    """Later jobs are for the runners of that pool; what is queued already stays where it is."""
+    """Move the Spec to another pool. Jobs that are already queued stay in the old one."""
     if _move(spec, pool):
         _require_identity_allows(spec)
         spec.save(update_fields=["pool"])
-        _note_change(spec, moved_by, ["pool"])
+        _record_change(spec, moved_by, ["pool"])
     return spec
 
 
 def _move(spec: Spec, pool: Pool) -> bool:
-    """Whether the spec is in another pool now than before."""
+    """Set the pool, and return true if it changed."""
     if pool.organization_id != spec.organization_id:
         raise NotFound(f"There is no pool {pool.name!r}.")
     moved = spec.pool_id != pool.pk
@@ -325,7 +333,7 @@ def _require_identity_allows(spec: Spec) -> None:
 
 
 def _lock(spec: Spec) -> Revision:
-    """Two editors get two numbers, one after the other, and the second sees what the first has saved."""
+    """Lock the Spec and return its newest revision, so that concurrent editors take turns."""
     Spec.objects.select_for_update().get(pk=spec.pk)
     return current_revision(spec)
 
@@ -333,41 +341,41 @@ def _lock(spec: Spec) -> Revision:
 def _require_based_on(current: Revision, based_on: int | None) -> None:
     if based_on is not None and based_on != current.number:
         raise Conflict(
-            f"Revision {current.number} was saved by {current.author or 'Slipway'} meanwhile; yours began "
-            f"from {based_on}. Look at it, and make your change again.",
+            f"Revision {current.number} was saved by {current.author or 'Slipway'} in the meantime; yours "
+            f"is based on {based_on}.  Review it, then make your change again.",
             revision=current.number,
         )
 
 
-def _checked(
+def _validate_and_seal(
     organization: Organization,
     document: dict[str, Any],
     *,
     sensitive: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The document, found to be good, with everything sealed that is to be, or is declared as sensitive.
+    """Validate the document, and seal the given secrets and all variables declared as sensitive.
 
-    A sealed value can never be checked again, so all of them are checked while they are still plain.
+    A sealed value cannot be checked later, so all are checked while they are still plain.
     """
     secrets = [
         (category, name, value)
-        for category, named in (sensitive or {}).items()
-        for name, value in named.items()
+        for category, values in (sensitive or {}).items()
+        for name, value in values.items()
     ]
     bundle = bundle_of(document)
     for category, name, value in secrets:
         bundle = set_plain(bundle, category=category, name=name, value=value)
-    declared = declared_by(document)
+    declared = load_configuration(document)
     check_values({**document, **bundle}, declared=declared, may_lack_values=True)
     for category, name, value in secrets:
         bundle = set_secret(
             bundle, category=category, name=name, value=value, organization_id=organization.pk
         )
-    bundle = sealed_as_declared(bundle, declared=declared, organization_id=organization.pk)
+    bundle = seal_declared_secrets(bundle, declared=declared, organization_id=organization.pk)
     return {**document, **bundle}
 
 
-def _note_source(spec: Spec, source: dict[str, Any]) -> None:
+def _update_source_fields(spec: Spec, source: dict[str, Any]) -> None:
     spec.source_kind, spec.blueprint = source["kind"], source.get("name", "")
     spec.save(update_fields=["source_kind", "blueprint"])
 
@@ -389,7 +397,7 @@ def _first_message(source: dict[str, Any]) -> str:
     return "Made from files"
 
 
-def _note_change(spec: Spec, changed_by: User, fields: list[str]) -> None:
+def _record_change(spec: Spec, changed_by: User, fields: list[str]) -> None:
     record(
         organization=spec.organization,
         actor=changed_by,

@@ -1,4 +1,4 @@
-"""What a person may change on a spec without a new revision, and what is accepted as its value."""
+"""The settings of a Spec, which change without a new revision, and their valid values."""
 
 import re
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from django.utils.dateparse import parse_datetime
 from console.errors import BadInput
 from runner.protocol import JobType
 from specs import hooks
+from specs.json_limits import check_storable
 from specs.models import Spec
-from specs.storable import check_storable
 
 SETTINGS = (
     "name", "environment", "description", "labels", "region", "identity", "terraform_version", "auto_apply",
     "protected", "required_approvals", "plan_max_age_hours", "destroy_guard", "expires_at", "gates",
 )  # fmt: skip
 
-#: On a protected spec these are an admin's: whoever must be approved must not switch the approval off.
+#: Settings that only an admin changes on a protected Spec, so that nobody switches off their own approval.
 GUARDED = frozenset(
     {"protected", "required_approvals", "plan_max_age_hours", "destroy_guard", "gates", "auto_apply"}
 )
@@ -41,41 +41,41 @@ MAX_PLAN_AGE_HOURS = 87_600
 
 
 def apply_settings(spec: Spec, settings: dict[str, Any]) -> list[str]:
-    """Set what differs, or refuse all of it. Returns the names of what has changed."""
+    """Apply all settings or none, and return the names of those that changed."""
     unknown = sorted(settings.keys() - set(SETTINGS))
     if unknown:
         raise BadInput(f"{unknown[0]} is not a setting of a Spec.", field=unknown[0])
-    valid = {name: _valid(name, value) for name, value in settings.items() if name != "identity"}
+    valid = {name: _validate(name, value) for name, value in settings.items() if name != "identity"}
     if "identity" in settings:
         valid["identity"] = _identity(spec, settings["identity"])
-    changed = [name for name, value in valid.items() if getattr(spec, name) != value]
-    if "expires_at" in changed:
+    changed_fields = [name for name, value in valid.items() if getattr(spec, name) != value]
+    if "expires_at" in changed_fields:
         _require_future(valid["expires_at"])
-    for name in changed:
+    for name in changed_fields:
         setattr(spec, name, valid[name])
-    return changed
+    return changed_fields
 
 
 def _identity(spec: Spec, value: Any) -> Any:
-    """By its id or its name. Of another organization's identities nobody hears that they exist."""
+    """Find an identity by id or name, without revealing other organizations' identities."""
     if value in (None, ""):
         return None
     return value if isinstance(value, Model) else hooks.identities.find(spec.organization, value)
 
 
-def _valid(name: str, value: Any) -> Any:
+def _validate(name: str, value: Any) -> Any:
     check_storable(value, field=name)
     if name in RULES:
         return RULES[name](value)
     field = Spec._meta.get_field(name)
     try:
-        return field.clean(_typed(name, value), None)  # type: ignore[union-attr]
+        return field.clean(_clean_text(name, value), None)  # type: ignore[union-attr]
     except ValidationError as error:
         raise BadInput(f"{name}: {' '.join(error.messages)}", field=name) from error
 
 
-def _typed(name: str, value: Any) -> Any:
-    """Django would take a list for a text; the setting is what was meant or it is refused."""
+def _clean_text(name: str, value: Any) -> Any:
+    """Return the text, stripped. Django would accept a list as text, so anything else is refused."""
     if not isinstance(value, str):
         raise BadInput(f"{name}: expected text", field=name)
     if name == "name" and not value.strip():
@@ -84,28 +84,28 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def _boolean(name: str) -> Callable[[Any], bool]:
-    def valid(value: Any) -> bool:
+    def validate(value: Any) -> bool:
         if not isinstance(value, bool):
             raise BadInput(f"{name}: expected true or false", field=name)
         return value
 
-    return valid
+    return validate
 
 
 def _whole_number(name: str, *, least: int, most: int) -> Callable[[Any], int]:
-    def valid(value: Any) -> int:
+    def validate(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise BadInput(f"{name}: expected a whole number from {least} to {most}", field=name)
         return value
 
-    return valid
+    return validate
 
 
 def _labels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise BadInput("labels: expected an object of names and texts", field="labels")
     if len(value) > MAX_LABELS:
-        raise BadInput(f"labels: at most {MAX_LABELS} are taken", field="labels")
+        raise BadInput(f"labels: at most {MAX_LABELS} are allowed", field="labels")
     for name, text in value.items():
         if not LABEL.match(name) or len(text) > 200:
             raise BadInput(
@@ -141,7 +141,7 @@ def _region(value: Any) -> str:
 
 
 def _destroy_guard(value: Any) -> dict[str, Any]:
-    """No share means that no share is too large."""
+    """Check the destroy guard. Without a share, any share may be destroyed."""
     if not isinstance(value, dict):
         raise BadInput("destroy_guard: expected an object with share and types", field="destroy_guard")
     share, types = value.get("share"), value.get("types") or []
@@ -168,18 +168,18 @@ def _expires_at(value: Any) -> datetime | None:
         at = None
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise BadInput(
-            "expires_at: expected a time with its zone, such as 2027-01-31T12:00:00Z, or null",
+            "expires_at: expected a time with a time zone, such as 2027-01-31T12:00:00Z, or null",
             field="expires_at",
         )
     return at.replace(microsecond=0)
 
 
 def _require_future(at: datetime | None) -> None:
-    """What expires is destroyed or planned to be, so a time that has passed is a mistake in the time."""
+    """Refuse a time in the past: it would destroy the Spec's resources at once."""
     if at is not None and at <= timezone.now():
         raise BadInput(
-            f"expires_at: {at:%Y-%m-%d %H:%M} UTC has passed. Give a time that is to come, or none; to "
-            "remove what there is now, destroy it.",
+            f"expires_at: {at:%Y-%m-%d %H:%M} UTC is in the past. Give a time in the future, or none. To "
+            "remove the resources now, destroy the Spec.",
             field="expires_at",
         )
 

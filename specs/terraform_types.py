@@ -1,4 +1,4 @@
-"""Terraform's types: reading a type constraint, and checking a JSON value against it."""
+"""Terraform's types: parse a type constraint, and check a JSON value against it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class TerraformType:
         if self.kind in COLLECTIONS:
             return f"{self.kind}({self.element})"
         if self.kind == "object":
-            return "object({" + ", ".join(map(self._written, self.attributes)) + "})"
+            return "object({" + ", ".join(map(self._format_attribute, self.attributes)) + "})"
         if self.kind == "tuple":
             return "tuple([" + ", ".join(map(str, self.elements)) + "])"
         return self.kind
 
-    def _written(self, name: str) -> str:
+    def _format_attribute(self, name: str) -> str:
         kind = self.attributes[name]
         return f"{name} = optional({kind})" if name in self.optional else f"{name} = {kind}"
 
@@ -61,16 +61,16 @@ def _tokens(text: str) -> deque[str]:
     tokens: deque[str] = deque()
     end = 0
     while end < len(text):
-        found = TOKEN.match(text, end)
-        if found is None:
+        match = TOKEN.match(text, end)
+        if match is None:
             raise NotAType(f"{text[:200]!r} is not a type")
-        tokens.append(found[1])
-        end = found.end()
+        tokens.append(match[1])
+        end = match.end()
     return tokens
 
 
 def mismatch(kind: TerraformType, value: Any, where: str) -> str | None:
-    """What is wrong with the value, naming the place in it; None when it fits."""
+    """Describe why the value does not match, with the place in it; None if it matches."""
     if value is None or kind.kind == "any":
         return None
     if kind.kind in PRIMITIVES:
@@ -83,7 +83,7 @@ def mismatch(kind: TerraformType, value: Any, where: str) -> str | None:
 
 
 def _fits_primitive(kind: str, value: Any) -> bool:
-    """Terraform converts between primitives where nothing is lost; so does this."""
+    """Return true if Terraform can convert the value without loss."""
     if kind == "string":
         return isinstance(value, str | int | float | bool)
     if kind == "bool":
@@ -99,19 +99,19 @@ def _mismatch_in_list(kind: TerraformType, value: Any, where: str) -> str | None
     if kind.kind == "tuple" and len(value) != len(kind.elements):
         return f"{where}: expected {len(kind.elements)} elements, got {len(value)}"
     kinds = kind.elements or (kind.element or ANY,) * len(value)
-    found = (
-        mismatch(one, item, f"{where}[{index}]")
-        for index, (one, item) in enumerate(zip(kinds, value, strict=True))
+    mismatches = (
+        mismatch(element_type, item, f"{where}[{index}]")
+        for index, (element_type, item) in enumerate(zip(kinds, value, strict=True))
     )
-    return next(filter(None, found), None)
+    return next(filter(None, mismatches), None)
 
 
 def _mismatch_in_object(kind: TerraformType, value: Any, where: str) -> str | None:
     if not isinstance(value, dict):
         return f"{where}: expected {kind}, got {_kind_of(value)}"
     if kind.kind == "map":
-        found = (mismatch(kind.element or ANY, item, f"{where}.{key}") for key, item in value.items())
-        return next(filter(None, found), None)
+        mismatches = (mismatch(kind.element or ANY, item, f"{where}.{key}") for key, item in value.items())
+        return next(filter(None, mismatches), None)
     for name, attribute in kind.attributes.items():
         if name not in value and name not in kind.optional:
             return f"{where}.{name}: is required"
@@ -198,7 +198,7 @@ def _next(tokens: deque[str]) -> str:
     return tokens.popleft()
 
 
-def _expect(tokens: deque[str], *wanted: str) -> None:
-    found = _next(tokens)
-    if found not in wanted:
-        raise NotAType(f"expected {wanted[0]!r}, got {found!r}")
+def _expect(tokens: deque[str], *expected: str) -> None:
+    token = _next(tokens)
+    if token not in expected:
+        raise NotAType(f"expected {expected[0]!r}, got {token!r}")

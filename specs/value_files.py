@@ -1,10 +1,10 @@
-"""Values that a configuration brings along in files of its own, which Terraform reads by itself."""
+"""Values in the configuration's own .tfvars files, which Terraform loads automatically."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Read first, in this order; then everything that ends as AUTO says, by name. Later ones win.
+#: Loaded first, in this order; then all *.auto.tfvars by name. Later ones win.
 FIRST = ("terraform.tfvars", "terraform.tfvars.json")
 AUTO = (".auto.tfvars", ".auto.tfvars.json")
 
@@ -22,7 +22,7 @@ def is_value_file(path: str) -> bool:
 
 
 def values_in(files: Mapping[str, str], parse: Callable[[str, str], dict[str, Any]]) -> dict[str, FileValue]:
-    """What the files give to each name, as Terraform would take it."""
+    """Return the value of each name, with Terraform's precedence."""
     return {
         name.strip('"'): FileValue(value, path)
         for path in _in_order(files)

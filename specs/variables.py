@@ -1,12 +1,12 @@
-"""Variables: plain and sealed values, the sets they come from, and which of them wins.
+"""Variables: plain and sealed values, the sets they come from, and their precedence.
 
 A bundle of variables has the same form on a revision, on a set and in a snapshot:
 
     {"variables": {name: value}, "environment": {name: text},
      "secrets": {"variables": {name: digest}, "environment": {name: digest}}}
 
-A sensitive value is kept once, sealed, and named by its keyed digest everywhere else. It is opened
-only for the claim of a job.
+A sensitive value is stored once, sealed, and named by its keyed digest everywhere else. Only the claim of a
+job opens it.
 """
 
 import hmac
@@ -28,7 +28,7 @@ from specs.snapshot import canonical
 
 CATEGORIES = ("variables", "environment")
 DIGEST_KEY_BYTES = 32
-#: Terraform and the runner use these themselves.
+#: Names that Terraform and the runner use.
 RESERVED_ENVIRONMENT = re.compile(r"^(TF_|SLIPWAY_|LD_|PATH$|HOME$|SHELL$|IFS$|BASH_ENV$|ENV$|PYTHON)")
 #: Linux hands a program at most 128 KiB in one variable, its name included.
 MAX_ENVIRONMENT_BYTES = 100 * 1024
@@ -37,12 +37,12 @@ NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]{0,199}$")
 Bundle = dict[str, Any]
 
 
-#: Where a value comes from, as the page says it.
+#: The origin of a value, as pages show it.
 OWN, DEFAULT, NOWHERE = "this Spec", "default", "no value"
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveVariable:
     """One variable as a job would see it, and where its value comes from."""
 
     name: str
@@ -63,16 +63,16 @@ class Effective:
 
     @property
     def is_unused(self) -> bool:
-        """A set may have more than one Spec needs; what is not declared is left out."""
+        """Return true if the configuration does not declare it: a set may have more than a Spec needs."""
         return self.category == "variables" and self.declared is None
 
 
-def empty() -> Bundle:
+def empty_bundle() -> Bundle:
     return {"variables": {}, "environment": {}, "secrets": {"variables": {}, "environment": {}}}
 
 
 def bundle_of(document: Mapping[str, Any]) -> Bundle:
-    """The bundle inside a document; parts that are absent are empty."""
+    """Return the bundle inside a document; absent parts are empty."""
     secrets = document.get("secrets", {})
     return {
         "variables": dict(document.get("variables", {})),
@@ -83,28 +83,28 @@ def bundle_of(document: Mapping[str, Any]) -> Bundle:
 
 def set_plain(bundle: Bundle, *, category: str, name: str, value: Any) -> Bundle:
     _check(category, name, value)
-    changed = without(bundle, category=category, name=name)
-    changed[category][name] = value
-    return changed
+    new_bundle = without_variable(bundle, category=category, name=name)
+    new_bundle[category][name] = value
+    return new_bundle
 
 
 def set_secret(bundle: Bundle, *, category: str, name: str, value: Any, organization_id: UUID) -> Bundle:
-    """Seal a value; from here on it can be replaced or removed, not read."""
+    """Seal a value. It can be replaced or removed later, but not read."""
     _check(category, name, value)
-    changed = without(bundle, category=category, name=name)
-    changed["secrets"][category][name] = keep_secret(value, organization_id=organization_id)
-    return changed
+    new_bundle = without_variable(bundle, category=category, name=name)
+    new_bundle["secrets"][category][name] = keep_secret(value, organization_id=organization_id)
+    return new_bundle
 
 
-def without(bundle: Bundle, *, category: str, name: str) -> Bundle:
-    changed = bundle_of(bundle)
-    changed[category].pop(name, None)
-    changed["secrets"][category].pop(name, None)
-    return changed
+def without_variable(bundle: Bundle, *, category: str, name: str) -> Bundle:
+    new_bundle = bundle_of(bundle)
+    new_bundle[category].pop(name, None)
+    new_bundle["secrets"][category].pop(name, None)
+    return new_bundle
 
 
 def keep_secret(value: Any, *, organization_id: UUID) -> str:
-    """Store the value sealed, once, and return the digest that names it."""
+    """Seal and store the value once, and return its digest."""
     text = canonical({"value": value})
     digest = digest_of(text, organization_id)
     SealedValue.objects.get_or_create(
@@ -116,27 +116,27 @@ def keep_secret(value: Any, *, organization_id: UUID) -> str:
 
 
 def open_secret(digest: str) -> Any:
-    """The one sealed value of that digest: for whoever acts with it, never for showing."""
-    kept = SealedValue.objects.filter(digest=digest).first()
-    if kept is None:
-        raise BadInput("The token of this source is no longer kept. Give it again.", field="source.token")
-    context = value_context(kept.organization_id, digest)
-    return json.loads(unseal(kept.sealed, context=context))["value"]
+    """Unseal the value of that digest, to use it, never to show it."""
+    sealed_value = SealedValue.objects.filter(digest=digest).first()
+    if sealed_value is None:
+        raise BadInput("The token of this source is no longer stored. Enter it again.", field="source.token")
+    context = value_context(sealed_value.organization_id, digest)
+    return json.loads(unseal(sealed_value.sealed, context=context))["value"]
 
 
 def digest_of(text: bytes, organization_id: UUID) -> str:
-    """Keyed, so that nobody who reads a snapshot can try out guesses."""
+    """Return a keyed digest, so that a reader of a snapshot cannot test guesses."""
     return hmac.new(_digest_key(organization_id), organization_id.bytes + text, "sha256").hexdigest()
 
 
 def _digest_key(organization_id: UUID) -> bytes:
-    """Of its own, so that neither a new SLIPWAY_SECRET_KEY nor a new encryption key changes any digest."""
+    """Return the organization's key, so that new secret or encryption keys change no digest."""
     context = digest_key_context(organization_id)
-    kept, _ = DigestKey.objects.get_or_create(
+    digest_key, _ = DigestKey.objects.get_or_create(
         organization_id=organization_id,
         defaults={"sealed": seal(os.urandom(DIGEST_KEY_BYTES), context=context)},
     )
-    return unseal(kept.sealed, context=context)
+    return unseal(digest_key.sealed, context=context)
 
 
 def digest_key_context(organization_id: UUID) -> str:
@@ -145,7 +145,7 @@ def digest_key_context(organization_id: UUID) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """A snapshot's variables with every secret opened: for a claim, and for nothing else."""
+    """A snapshot's variables with every secret unsealed, only for a claim."""
 
     variables: dict[str, Any]
     environment: dict[str, str]
@@ -154,7 +154,7 @@ class Revealed:
 
 def reveal(snapshot: Mapping[str, Any], *, organization_id: UUID) -> Revealed:
     bundle = bundle_of(snapshot)
-    opened = _open(bundle["secrets"], organization_id)
+    opened = _unseal_all(bundle["secrets"], organization_id)
     return Revealed(
         variables={**bundle["variables"], **opened["variables"]},
         environment={
@@ -166,13 +166,13 @@ def reveal(snapshot: Mapping[str, Any], *, organization_id: UUID) -> Revealed:
 
 
 def secret_values(bundle: Mapping[str, Any], *, organization_id: UUID) -> list[Any]:
-    """Every sealed value of a document, opened: to hide them where they turn up, never to show them."""
-    opened = _open(bundle_of(bundle)["secrets"], organization_id)
-    return [value for named in opened.values() for value in named.values()]
+    """Unseal every secret of a document, to mask them elsewhere, never to show them."""
+    opened = _unseal_all(bundle_of(bundle)["secrets"], organization_id)
+    return [secret for values in opened.values() for secret in values.values()]
 
 
 def sets_of(spec: Spec) -> list[VariableSet]:
-    """The sets that a spec takes variables from, the weakest first."""
+    """Return the sets that apply to a Spec, the lowest precedence first."""
     attached = VariableSet.specs.through.objects.filter(variableset=OuterRef("pk"), spec=spec)
     sets = VariableSet.objects.filter(
         Q(for_all_specs=True) | Exists(attached), organization=spec.organization_id
@@ -180,35 +180,41 @@ def sets_of(spec: Spec) -> list[VariableSet]:
     return list(sets.order_by("-for_all_specs", "priority", "name"))
 
 
-def resolved(spec: Spec, own: Mapping[str, Any], *, declared: Configuration) -> Bundle:
-    """What a job sees: the spec's own values over those of its sets that the configuration knows."""
-    merged = empty()
-    for one in sets_of(spec):
-        merged = _over(merged, _known(bundle_of(one.variables), declared))
-    # A set does not know which configuration calls a value sensitive that is none of its own secrets.
-    return sealed_as_declared(
-        _over(merged, bundle_of(own)), declared=declared, organization_id=spec.organization_id
+def resolve_variables(spec: Spec, own: Mapping[str, Any], *, declared: Configuration) -> Bundle:
+    """Merge the variables of a job: the Spec's own values over the declared ones of its sets."""
+    merged = empty_bundle()
+    for variable_set in sets_of(spec):
+        merged = _merge(merged, _keep_declared(bundle_of(variable_set.variables), declared))
+    # The configuration may declare a value as sensitive that is plain in its set.
+    return seal_declared_secrets(
+        _merge(merged, bundle_of(own)), declared=declared, organization_id=spec.organization_id
     )
 
 
-def effective(spec: Spec, own: Mapping[str, Any], *, declared: Configuration) -> list[Effective]:
-    """The same with everything that is declared, where each value comes from and what it overrides."""
-    found = {("variables", name): _undecided(one) for name, one in declared.variables.items()}
-    layers = [(f"set {one.name}", bundle_of(one.variables)) for one in sets_of(spec)]
+def effective_variables(
+    spec: Spec, own: Mapping[str, Any], *, declared: Configuration
+) -> list[EffectiveVariable]:
+    """Return all declared and set variables with their origins and the origins that they override."""
+    by_name = {
+        ("variables", name): _from_declaration(variable) for name, variable in declared.variables.items()
+    }
+    layers = [
+        (f"set {variable_set.name}", bundle_of(variable_set.variables)) for variable_set in sets_of(spec)
+    ]
     for origin, layer in [*layers, (OWN, bundle_of(own))]:
         for category, name in _names(layer):
-            before = found.get((category, name))
-            found[category, name] = _decided(layer, category, name, origin=origin, before=before)
-    return sorted(found.values(), key=lambda one: (one.category != "variables", one.name))
+            before = by_name.get((category, name))
+            by_name[category, name] = _from_layer(layer, category, name, origin=origin, before=before)
+    return sorted(by_name.values(), key=lambda variable: (variable.category != "variables", variable.name))
 
 
-def listed(bundle: Bundle) -> list[Effective]:
-    """The variables of one bundle by name, for a page that shows a set."""
-    return [_decided(bundle, category, name, origin="", before=None) for category, name in _names(bundle)]
+def list_variables(bundle: Bundle) -> list[EffectiveVariable]:
+    """Return the variables of one bundle by name, for the page of a set."""
+    return [_from_layer(bundle, category, name, origin="", before=None) for category, name in _names(bundle)]
 
 
-def sealed_as_declared(bundle: Bundle, *, declared: Configuration, organization_id: UUID) -> Bundle:
-    """The bundle with everything sealed that the configuration itself calls sensitive."""
+def seal_declared_secrets(bundle: Bundle, *, declared: Configuration, organization_id: UUID) -> Bundle:
+    """Seal the plain variables that the configuration declares as sensitive."""
     for name, variable in declared.variables.items():
         if variable.sensitive and name in bundle["variables"]:
             value = bundle["variables"][name]
@@ -218,12 +224,12 @@ def sealed_as_declared(bundle: Bundle, *, declared: Configuration, organization_
     return bundle
 
 
-def _known(bundle: Bundle, declared: Configuration) -> Bundle:
+def _keep_declared(bundle: Bundle, declared: Configuration) -> Bundle:
     unknown = {
         name for category, name in _names(bundle) if category == "variables"
     } - declared.variables.keys()
     for name in unknown:
-        bundle = without(bundle, category="variables", name=name)
+        bundle = without_variable(bundle, category="variables", name=name)
     return bundle
 
 
@@ -235,30 +241,32 @@ def _names(bundle: Bundle) -> list[tuple[str, str]]:
     ]
 
 
-def _undecided(variable: Variable) -> Effective:
-    return Effective(
+def _from_declaration(variable: Variable) -> EffectiveVariable:
+    return EffectiveVariable(
         name=variable.name,
         category="variables",
         value=None if variable.sensitive else variable.default,
         sensitive=variable.sensitive,
-        origin=_where(variable),
+        origin=_declaration_origin(variable),
         overrides=(),
         declared=variable,
     )
 
 
-def _where(variable: Variable) -> str:
-    """Where the configuration itself has the value from."""
+def _declaration_origin(variable: Variable) -> str:
+    """Return the origin of a value inside the configuration."""
     if variable.required:
         return NOWHERE
     return f"file {variable.given_in}" if variable.given_in else DEFAULT
 
 
-def _decided(layer: Bundle, category: str, name: str, *, origin: str, before: Effective | None) -> Effective:
+def _from_layer(
+    layer: Bundle, category: str, name: str, *, origin: str, before: EffectiveVariable | None
+) -> EffectiveVariable:
     declared = before.declared if before else None
     overridden = () if before is None or before.is_missing else (*before.overrides, before.origin)
     sensitive = name in layer["secrets"][category] or (declared is not None and declared.sensitive)
-    return Effective(
+    return EffectiveVariable(
         name=name,
         category=category,
         value=None if sensitive else layer[category].get(name),
@@ -269,33 +277,35 @@ def _decided(layer: Bundle, category: str, name: str, *, origin: str, before: Ef
     )
 
 
-def _over(lower: Bundle, upper: Bundle) -> Bundle:
+def _merge(lower: Bundle, upper: Bundle) -> Bundle:
     merged = bundle_of(lower)
     for category in CATEGORIES:
         for name, value in upper[category].items():
-            merged = without(merged, category=category, name=name)
+            merged = without_variable(merged, category=category, name=name)
             merged[category][name] = value
         for name, digest in upper["secrets"][category].items():
-            merged = without(merged, category=category, name=name)
+            merged = without_variable(merged, category=category, name=name)
             merged["secrets"][category][name] = digest
     return merged
 
 
-def _open(secrets: Mapping[str, Mapping[str, str]], organization_id: UUID) -> dict[str, dict[str, Any]]:
-    digests = [digest for named in secrets.values() for digest in named.values()]
+def _unseal_all(secrets: Mapping[str, Mapping[str, str]], organization_id: UUID) -> dict[str, dict[str, Any]]:
+    digests = [digest for digests_by_name in secrets.values() for digest in digests_by_name.values()]
     if not digests:
         return {category: {} for category in CATEGORIES}
-    kept = dict(
+    sealed_values = dict(
         SealedValue.objects.filter(organization_id=organization_id, digest__in=digests).values_list(
             "digest", "sealed"
         )
     )
     return {
         category: {
-            name: json.loads(unseal(kept[digest], context=value_context(organization_id, digest)))["value"]
-            for name, digest in named.items()
+            name: json.loads(unseal(sealed_values[digest], context=value_context(organization_id, digest)))[
+                "value"
+            ]
+            for name, digest in digests_by_name.items()
         }
-        for category, named in secrets.items()
+        for category, digests_by_name in secrets.items()
     }
 
 

@@ -12,14 +12,14 @@ from console.local.doctor import find_chromium
 
 
 def chromium() -> Path:
-    """The browser for a journey. `make test` has made sure that there is one."""
-    found = find_chromium()
-    assert found is not None, "No Chromium found. Run `make test`, or: .venv/bin/python -m tests.chromium"
-    return found
+    """Return the path of the browser, which `make test` installs."""
+    path = find_chromium()
+    assert path is not None, "No Chromium found. Run `make test`, or: .venv/bin/python -m tests.chromium"
+    return path
 
 
 def install_chromium() -> bool:
-    """Playwright's own, which needs no root; else Debian's package, which brings its libraries along."""
+    """Install Playwright's Chromium, which needs no root, else Debian's package with its libraries."""
     return _install_playwrights() or _install_debians()
 
 
@@ -27,9 +27,9 @@ def _install_playwrights() -> bool:
     _say("installing Playwright's Chromium")
     if not _succeeds([sys.executable, "-m", "playwright", "install", "chromium"]):
         return False
-    found = find_chromium()
-    # A bare machine lacks the libraries that a browser needs: what counts is that it starts.
-    return found is not None and _succeeds([str(found), "--headless", "--no-sandbox", "--version"])
+    path = find_chromium()
+    # A bare machine may lack the libraries that a browser needs, so the browser has to start.
+    return path is not None and _succeeds([str(path), "--headless", "--no-sandbox", "--version"])
 
 
 def _install_debians() -> bool:

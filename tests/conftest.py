@@ -8,13 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.console_app import background, console
+from tests.console_app import background, console, runner
 from tests.console_process import programs
 from tests.people import ended_connections, ours, theirs, transactional_db
 from tests.throwaway_postgres import reachable_directory
 
 # Fixtures that stand in modules of their own, beside what they are made of.
-__all__ = ["background", "console", "ended_connections", "ours", "programs", "theirs", "transactional_db"]
+__all__ = [
+    "background",
+    "console",
+    "ended_connections",
+    "ours",
+    "programs",
+    "runner",
+    "theirs",
+    "transactional_db",
+]
 
 #: Files with few tests that take long, each with processes of its own. They begin first: at the end of a run
 #: on several cores there is then always something short left for whoever is idle.
@@ -35,13 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _rank(path: Path) -> int:
-    room = path.relative_to(Path(__file__).parent).as_posix()
-    return next((place for place, prefix in enumerate(LONG) if room.startswith(prefix)), len(LONG))
+    folder = path.relative_to(Path(__file__).parent).as_posix()
+    return next((place for place, prefix in enumerate(LONG) if folder.startswith(prefix)), len(LONG))
 
 
 @pytest.fixture
 def reachable_tmp_path() -> Iterator[Path]:
-    """Like tmp_path, with a short name, and reachable for the database's own account."""
+    """A directory like tmp_path, with a short name and reachable for the database's own account."""
     folder = reachable_directory("slipway-")
     yield folder
     shutil.rmtree(folder)

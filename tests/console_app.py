@@ -52,10 +52,10 @@ class Background:
         self.loop.close()
 
     async def _cancel_all(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Http:
@@ -91,7 +91,7 @@ class Http:
 
 
 class RunnerClient(Http):
-    """What a runner says to the console, one method for each message."""
+    """A runner's client, one method for each message to the console."""
 
     def claim_request(
         self, *, key: str | None = None, types: list[str] | None = None, wait: float = 0.0
@@ -173,7 +173,7 @@ def line(message: str, level: str = "info", **data: Any) -> dict[str, Any]:
 
 
 def receipt(next_seq: int, *batches: list[str]) -> dict[str, Any]:
-    """What a runner vouches for at the end of its log."""
+    """The receipt that a runner sends for its complete log."""
     chain = EMPTY_CHAIN
     for batch in batches:
         chain = extend_chain(chain, batch)
@@ -243,3 +243,9 @@ def background(ended_connections: None) -> Iterator[Background]:
 @pytest.fixture
 def console(background: Background) -> Console:
     return Console(background)
+
+
+@pytest.fixture
+def runner(console: Console, ours: Tenant) -> RunnerClient:
+    """A registered runner of our organization, in its default pool."""
+    return console.new_runner(ours)

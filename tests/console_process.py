@@ -57,7 +57,7 @@ class Process:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """As a crash would end it."""
+        """End the process as a crash would."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()

@@ -17,7 +17,7 @@ LEASE = timedelta(seconds=120)
 
 
 def let_lease_run_out(job: Job | UUID | str) -> None:
-    """As if the runner's last heartbeat came a lease and a second ago."""
+    """Move the runner's last heartbeat back by a lease and a second."""
     silence = LEASE + timedelta(seconds=1)
     JobClaim.objects.filter(job_id=_id(job)).update(
         heartbeat_at=Now() - silence, expires_at=Now() - timedelta(seconds=1)
@@ -42,7 +42,7 @@ def finish_long_ago(job: Job, passed: timedelta) -> None:
 
 
 def a_console_has_been_serving() -> None:
-    """A janitor looked a moment ago and a console beats: nobody needs patience."""
+    """Record a janitor's recent pass and a console's beat, so that no grace period applies."""
     ConsoleBeat.objects.create(beat_at=Now())
     Watch.objects.update_or_create(
         pk=1, defaults={"looked_at": Now(), "patient_until": Now() - timedelta(seconds=1)}

@@ -40,8 +40,10 @@ class Repository:
             path.write_text(text)
         with Repo(str(self.folder)) as repository:
             porcelain.add(repository, [str(self.folder / name) for name in files])
-            made = porcelain.commit(repository, message.encode(), author=AUTHOR, committer=AUTHOR, sign=False)
-            return str(made.decode())
+            commit_id = porcelain.commit(
+                repository, message.encode(), author=AUTHOR, committer=AUTHOR, sign=False
+            )
+            return str(commit_id.decode())
 
     def tag(self, name: str) -> None:
         with Repo(str(self.folder)) as repository:

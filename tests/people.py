@@ -133,10 +133,10 @@ def _person(username: str) -> User:
 
 @pytest.fixture(scope="session")
 def ended_connections(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Threads of the console hold connections, and a database in use cannot be dropped at the end."""
+    """End the connections that threads of the console hold: a database in use cannot be dropped."""
     yield
-    with django_db_blocker.unblock(), psycopg.connect(conninfo(), autocommit=True) as ours:
-        ours.execute(
+    with django_db_blocker.unblock(), psycopg.connect(conninfo(), autocommit=True) as own_connection:
+        own_connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
@@ -144,19 +144,19 @@ def ended_connections(django_db_setup: None, django_db_blocker: Any) -> Iterator
 
 @pytest.fixture
 def transactional_db(ended_connections: None, django_db_blocker: Any) -> Iterator[None]:
-    """pytest-django's fixture with a quicker end: real commits, then an empty database again."""
+    """Commit for real, then empty the database: pytest-django's fixture with a quicker end."""
     with django_db_blocker.unblock():
         yield
         empty_database()
         connection.close()
 
 
-#: What the migrations put in: it stays.
+#: Tables with content from migrations, which stays.
 KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def empty_database() -> None:
-    """Quicker by far than Django's flush. The audit record refuses deletes, so triggers are off for it."""
+    """Empty all tables, faster than Django's flush. Triggers are off: the audit record refuses deletes."""
     with transaction.atomic(), connection.cursor() as cursor:
         tables = [name for name in connection.introspection.table_names(cursor) if name not in KEPT_TABLES]
         cursor.execute("SET LOCAL session_replication_role = replica")

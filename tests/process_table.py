@@ -1,4 +1,4 @@
-"""The machine's processes, read from /proc: whatever ends while it is being looked at counts as ended."""
+"""The machine's processes, read from /proc: a process that ends during a read counts as ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def pids() -> Iterator[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Of all its threads: whichever of them started a process."""
+    """Return the child processes of all its threads."""
     return [int(child) for thread in _threads(pid) for child in _read(thread / "children").split()]
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything that it started, directly or not."""
-    return [found for child in children(pid) for found in (child, *descendants(child))]
+    """Return its child processes and theirs, recursively."""
+    return [descendant for child in children(pid) for descendant in (child, *descendants(child))]
 
 
 def command_line(pid: int) -> str:
@@ -29,7 +29,7 @@ def environment_of(pid: int) -> str:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether or not its parent has noticed."""
+    """Return true for a process that has ended, even before its parent reaps it."""
     stat = _read(Path(f"/proc/{pid}/stat"))
     return not stat or ") Z " in stat
 

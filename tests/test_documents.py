@@ -1,4 +1,4 @@
-"""What the documents promise about the tree is checked against the tree."""
+"""The paths that documents name exist in the tree."""
 
 import re
 from pathlib import Path
@@ -15,15 +15,15 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_that_a_document_names_exists(document: Path) -> None:
     text = document.read_text()
-    named = [ROOT / path for path in PATH.findall(text)] + [
+    paths = [ROOT / path for path in PATH.findall(text)] + [
         document.parent / path for path in LINK.findall(text)
     ]
-    assert [str(path) for path in named if not path.exists()] == []
+    assert [str(path) for path in paths if not path.exists()] == []
 
 
-def test_the_life_of_a_job_passes_every_room_of_the_path() -> None:
+def test_the_life_of_a_job_passes_every_package_of_the_path() -> None:
     text = (ROOT / "docs/life-of-a-job.md").read_text()
-    for room in (
+    for package in (
         "console/jobs",
         "console/plans",
         "console/state",
@@ -32,7 +32,7 @@ def test_the_life_of_a_job_passes_every_room_of_the_path() -> None:
         "runner",
         "specs",
     ):
-        assert f"`{room}/" in text
+        assert f"`{package}/" in text
 
 
 def test_the_life_of_a_job_names_every_hook() -> None:

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a bound: the suite never sleeps and hopes."""
+"""Wait for a condition, with a time limit: the suite never just sleeps."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -27,6 +26,7 @@ from console.identities.services import Allowed
 from console.identities.trust import setup_snippets
 from console.jobs.api import accepted
 from console.jobs.serializers import JobDetailSerializer
+from console.parsers import validate_body
 
 
 class IdentitiesView(APIView):
@@ -41,7 +41,7 @@ class IdentitiesView(APIView):
     def post(self, request: Request, slug: str) -> Response:
         """Create an identity. Admins only; the answer has the external id, where the cloud asks for one."""
         organization = access.organization_to_manage_identities(request.user, slug)
-        body = _valid(IdentityRequestSerializer(data=request.data))
+        body = validate_body(IdentityRequestSerializer(data=request.data))
         allowed = Allowed(**body.pop("allowed", {}))
         identity = services.create_identity(
             organization=organization, created_by=person(request), allowed=allowed, **body
@@ -59,7 +59,7 @@ class IdentityView(APIView):
     def patch(self, request: Request, identity_id: UUID) -> Response:
         """Change what is given. Admins only; plans that were made with other settings become stale."""
         identity = access.identity_to_manage_by_id(request.user, identity_id)
-        body = _valid(IdentityChangeSerializer(data=request.data))
+        body = validate_body(IdentityChangeSerializer(data=request.data))
         identity = services.change_identity(
             identity=identity,
             changed_by=person(request),
@@ -90,7 +90,7 @@ class ResourcesView(APIView):
     def get(self, request: Request, identity_id: UUID) -> Response:
         """List the discovered resources, and of each list its age and its error."""
         identity = access.identity_to_view_by_id(request.user, identity_id)
-        query = _valid(ResourceQuerySerializer(data=request.query_params))
+        query = validate_body(ResourceQuerySerializer(data=request.query_params))
         page, limit = query["page"], query["limit"]
         matches = find_resources(
             identity_ids=[identity.pk],
@@ -119,11 +119,6 @@ def _merge_restrictions(identity: CloudIdentity, changes: dict[str, Any] | None)
     if changes is None:
         return None
     return Allowed(**{**asdict(selectors.allowed_names(identity)), **changes})
-
-
-def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 class TestView(APIView):

@@ -38,6 +38,7 @@ from console.jobs.serializers import (
     LogPageSerializer,
     PoolDepthSerializer,
 )
+from console.parsers import validate_body
 from runner.protocol import JobType
 from specs.access import spec_to_apply_by_id, spec_to_plan_by_id
 
@@ -49,7 +50,7 @@ class JobsView(APIView):
     @extend_schema(operation_id="jobs_list", parameters=[JobListQuerySerializer], responses=JobListSerializer)
     def get(self, request: Request) -> Response:
         """List the jobs that the caller may see, newest first."""
-        query = _valid(JobListQuerySerializer(data=request.query_params))
+        query = validate_body(JobListQuerySerializer(data=request.query_params))
         page, limit = query.pop("page"), query.pop("limit")
         jobs = _visible(request, query)
         start = (page - 1) * limit
@@ -71,7 +72,7 @@ class JobsView(APIView):
     @extend_schema(request=JobRequestSerializer, responses={202: JobDetailSerializer})
     def post(self, request: Request) -> Response:
         """Queue a PLAN or a DESTROY. `Idempotency-Key` makes a repeat return the first job."""
-        body = _valid(JobRequestSerializer(data=request.data))
+        body = validate_body(JobRequestSerializer(data=request.data))
         door = spec_to_plan_by_id if body["type"] == JobType.PLAN else spec_to_apply_by_id
         spec = door(request.user, body["spec"])
         key = idempotency_key(request)
@@ -108,7 +109,7 @@ class CancelView(APIView):
     def post(self, request: Request, job_id: UUID) -> Response:
         """Cancel at once when QUEUED, otherwise ask the runner to stop; `force` fences the attempt now."""
         job = access.job_to_cancel_by_id(request.user, job_id)
-        force = _valid(self.CancelRequest(data=request.data))["force"]
+        force = validate_body(self.CancelRequest(data=request.data))["force"]
         services.cancel_job(job=job, requested_by=person(request), force=force)
         return Response(JobDetailSerializer(access.job_to_view_by_id(request.user, job_id)).data)
 
@@ -149,7 +150,7 @@ class LogsView(APIView):
     @extend_schema(parameters=[LogQuery], responses=LogPageSerializer)
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Return a page of lines, the whole log as text, or a stream of lines as they come (NDJSON)."""
-        query = _valid(self.LogQuery(data=request.query_params))
+        query = validate_body(self.LogQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
         match query["format"]:
             case "text":
@@ -176,7 +177,7 @@ class LogSearchView(APIView):
     @extend_schema(parameters=[SearchQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, job_id: UUID) -> Response:
         """Find the numbers of the lines with this text, over the whole log."""
-        query = _valid(self.SearchQuery(data=request.query_params))
+        query = validate_body(self.SearchQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
         matches = log_selectors.search_log(job, query["q"], limit=query["limit"])
         return Response({"data": matches.seqs, "total": matches.total})
@@ -189,7 +190,7 @@ class LogEventsView(APIView):
     @extend_schema(parameters=[EventsQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, job_id: UUID) -> HttpResponse:
         """List the lines that carry more than text: phases, resources, diagnostics."""
-        query = _valid(self.EventsQuery(data=request.query_params))
+        query = validate_body(self.EventsQuery(data=request.query_params))
         job = access.job_to_view_by_id(request.user, job_id)
         events = log_selectors.log_events(job, before=query["before"])
         body = orjson.dumps({"data": [{"seq": seq, **line} for seq, line in events]})
@@ -245,11 +246,6 @@ def _visible(request: Request, query: dict[str, Any]) -> QuerySet[Job]:
     if "organization" in query:
         jobs = jobs.filter(organization=organization_to_view(request.user, query.pop("organization")))
     return jobs.filter(**query)
-
-
-def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 def _ndjson(frames: AsyncIterator[dict[str, Any]]) -> StreamingHttpResponse:

@@ -34,9 +34,9 @@ from console.jobs.models import Job, Outcome
 from console.jobs.types import kind_of
 from runner.protocol import CancelReason, JobType
 from specs.models import Revision, Spec
-from specs.selectors import current_revision, revision_of
+from specs.selectors import current_revision, revision_of, snapshot_of
 from specs.services import check_document, follow_git
-from specs.snapshot import snapshot_hash, snapshot_of
+from specs.snapshot import snapshot_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The data directory: where it is, whether it is ours, the secrets in it, and who holds it."""
+"""The data directory: its path, its format and owner, its secrets, and its lock."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from console.local.refusal import Refused
 FORMAT = 1
 MARKER_NAME = "slipway-data.json"
 
-#: An empty directory may hold these: what a file system makes, and what a start that was killed left.
+#: Entries that an empty directory may have: the file system's own, and a leftover of a killed start.
 NOT_CONTENT = {"lost+found", f"{MARKER_NAME}.unfinished"}
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What only this installation knows. Whoever loses it cannot open the sealed values in the database."""
+    """The secrets of this installation. Without them the sealed values in the database cannot be opened."""
 
     secret_key: str
     encryption_keys: tuple[str, ...]  # `id:base64`, the first one seals
@@ -47,7 +47,7 @@ class Secrets:
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """Paths and guarantees of one data directory. `open_data_directory` makes or checks it."""
+    """Paths of one data directory, which `open_data_directory` creates or checks."""
 
     root: Path
 
@@ -80,7 +80,7 @@ class DataDirectory:
         return self.runner / "credential"
 
     def secrets(self) -> Secrets:
-        """The secrets of this installation, made at its first start and never again."""
+        """Return the secrets of this installation, created once at its first start."""
         if self.secrets_file.exists():
             return self._read_secrets()
         if (self.postgres / "cluster").exists():
@@ -88,17 +88,17 @@ class DataDirectory:
                 f"{self.secrets_file} is missing, and the database beside it cannot be opened without it. "
                 "Put it back from your backup."
             )
-        made = Secrets.generate()
-        _write_private(self.secrets_file, dataclasses.asdict(made))
-        return made
+        new_secrets = Secrets.generate()
+        _write_private(self.secrets_file, dataclasses.asdict(new_secrets))
+        return new_secrets
 
     def _read_secrets(self) -> Secrets:
         try:
-            stored = json.loads(self.secrets_file.read_text())
+            fields = json.loads(self.secrets_file.read_text())
             return Secrets(
-                secret_key=stored["secret_key"],
-                encryption_keys=tuple(stored["encryption_keys"]),
-                database_password=stored["database_password"],
+                secret_key=fields["secret_key"],
+                encryption_keys=tuple(fields["encryption_keys"]),
+                database_password=fields["database_password"],
             )
         except (ValueError, KeyError, TypeError):
             raise Refused(
@@ -106,11 +106,11 @@ class DataDirectory:
             ) from None
 
     @contextlib.contextmanager
-    def held(self, *, address: str) -> Iterator[None]:
-        """Hold the directory for one `slipway up`. It is never stale: the kernel frees it."""
+    def hold(self, *, address: str) -> Iterator[None]:
+        """Lock the directory for one `slipway up`. The lock is never stale: the kernel frees it."""
         with self.lock_file.open("a+") as lock:
             if not _lock_within(lock, seconds=1):
-                raise _held_by_another(self)
+                raise _used_by_another(self)
             lock.truncate(0)
             lock.write(f"{os.getpid()} {address}\n")
             lock.flush()
@@ -118,7 +118,7 @@ class DataDirectory:
 
     def refuse_if_held(self) -> None:
         if self.is_held():
-            raise _held_by_another(self)
+            raise _used_by_another(self)
 
     def is_held(self) -> bool:
         try:
@@ -127,14 +127,14 @@ class DataDirectory:
         except BlockingIOError:
             return True
         except OSError:
-            return False  # Not there yet, or not ours to read: opening the directory says which.
+            return False  # Missing, or not readable: opening the directory tells which.
         return False
 
 
-def data_directory_path(chosen: str | None, environ: Mapping[str, str]) -> Path:
-    """The chosen one, else SLIPWAY_DATA_DIR, else the system's place for root and the user's for others."""
-    if chosen or environ.get("SLIPWAY_DATA_DIR"):
-        return Path(chosen or environ["SLIPWAY_DATA_DIR"]).expanduser().absolute()
+def data_directory_path(option: str | None, environ: Mapping[str, str]) -> Path:
+    """Return the option, else SLIPWAY_DATA_DIR, else the default: the system's for root, else the user's."""
+    if option or environ.get("SLIPWAY_DATA_DIR"):
+        return Path(option or environ["SLIPWAY_DATA_DIR"]).expanduser().absolute()
     if os.geteuid() == 0:
         return Path("/var/lib/slipway")
     home = environ.get("XDG_DATA_HOME")
@@ -142,7 +142,7 @@ def data_directory_path(chosen: str | None, environ: Mapping[str, str]) -> Path:
 
 
 def open_data_directory(root: Path) -> DataDirectory:
-    """Check that `root` is ours and writable, or make it ours if it is new or empty."""
+    """Check that `root` is Slipway's and writable, or set it up if it is new or empty."""
     data = DataDirectory(root)
     try:
         check_data_directory(root)
@@ -163,7 +163,7 @@ def open_data_directory(root: Path) -> DataDirectory:
 
 
 def check_data_directory(root: Path) -> None:
-    """Refuse a directory that is not ours, without changing anything."""
+    """Refuse a directory that is not Slipway's, without changing anything."""
     if root.exists() and not root.is_dir():
         raise Refused(f"The data directory {root} is a file. Choose another with --data-dir.")
     if not root.exists():
@@ -182,21 +182,21 @@ def check_data_directory(root: Path) -> None:
 
 def _require_known_format(marker: Path) -> None:
     try:
-        known = int(json.loads(marker.read_text())["format"])
+        format_number = int(json.loads(marker.read_text())["format"])
     except (ValueError, KeyError, TypeError):
         raise Refused(
             f"{marker} cannot be read as Slipway's marker. Put it back from your backup, "
             "or choose another --data-dir."
         ) from None
-    if known > FORMAT:
+    if format_number > FORMAT:
         raise Refused(
-            f"The data directory {marker.parent} was made by a newer Slipway (format {known}, known here: "
-            f"{FORMAT}). Start that Slipway, or choose another --data-dir."
+            f"The data directory {marker.parent} was created by a newer Slipway (format "
+            f"{format_number}, known here: {FORMAT}). Start that Slipway, or choose another --data-dir."
         )
 
 
 def _require_own(root: Path, marker: Path) -> None:
-    """Two users in one directory would lock each other out file by file."""
+    """Refuse another user's directory: two users in one would lock each other out file by file."""
     owner = marker.stat().st_uid
     if owner != os.geteuid():
         raise Refused(
@@ -211,7 +211,7 @@ def _require_writable(root: Path) -> None:
 
 
 def _make_ours(data: DataDirectory) -> None:
-    """The database's account may pass through, nobody else may look in."""
+    """Set up the directory: the database's account may traverse it, nobody else may read it."""
     data.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     account = postgres_account()
     if account.gid is None:
@@ -223,7 +223,7 @@ def _make_ours(data: DataDirectory) -> None:
 
 
 def _write_private(path: Path, content: object) -> None:
-    """All of it or nothing, also when the power fails."""
+    """Write the file atomically, so that a power failure leaves all of it or nothing."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -236,7 +236,7 @@ def _write_private(path: Path, content: object) -> None:
 
 
 def _lock_within(lock: IO[str], *, seconds: float) -> bool:
-    """A moment of patience: whoever only looks whether it is held holds it for that long."""
+    """Try for a moment to take the lock: a check of the lock also holds it, briefly."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -249,7 +249,7 @@ def _lock_within(lock: IO[str], *, seconds: float) -> bool:
             return True
 
 
-def _held_by_another(data: DataDirectory) -> Refused:
+def _used_by_another(data: DataDirectory) -> Refused:
     holder = data.lock_file.read_text().split()
     where = f" (process {holder[0]}, {holder[1]})" if len(holder) == 2 else ""
     return Refused(

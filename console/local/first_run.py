@@ -1,4 +1,4 @@
-"""The first start: an admin, an organization, and the demo Spec, so that there is something to click."""
+"""The first start: create an admin, an organization, and the demo Spec."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class FirstRun:
 
 @transaction.atomic
 def prepare(*, need_runner_token: bool = True) -> FirstRun:
-    """Make what a new installation needs, once. Killed in the middle, it has made nothing."""
+    """Create the content of a new installation once, all of it or nothing."""
     Installation.objects.get_or_create(pk=1)
     if not User.objects.exists():
         _populate()
@@ -31,13 +31,13 @@ def prepare(*, need_runner_token: bool = True) -> FirstRun:
 
 
 def _password_to_show() -> str | None:
-    """A new password until somebody has used one: a start that was killed may not have shown it."""
+    """Return a new password until the first sign-in: a killed start may not have shown the last one."""
     admin = User.objects.filter(username=ADMIN, last_login=None).first()
     return reset_password(user=admin) if admin else None
 
 
 def _populate() -> None:
-    # Whoever starts the installation runs it: staff may drain all of it.
+    # The admin operates the installation: staff may drain all of it.
     admin = User.objects.create(username=ADMIN, is_staff=True)
     organization = create_organization(name="Demo", slug=ORGANIZATION, admin=admin)
     create_spec_from_blueprint(
@@ -51,7 +51,7 @@ def _populate() -> None:
 
 
 def new_runner_token() -> str | None:
-    """A token that one more runner of the first organization can register with."""
+    """Create a registration token for one more runner of the first organization."""
     organization = Organization.objects.filter(slug=ORGANIZATION).first()
     if organization is None:
         return None

@@ -1,4 +1,4 @@
-"""One installation as its own commands see it: its environment, its database, and Django on top of them."""
+"""One installation for its own commands: its environment, its database, and Django."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from console.local.refusal import Refused
 if TYPE_CHECKING:
     from django.db.migrations.loader import MigrationLoader
 
-#: FOR UPDATE SKIP LOCKED and the rest of our SQL is tested from here on.
+#: The oldest version that our SQL is tested with.
 OLDEST_POSTGRES = 15
 
 #: Two consoles on one database must not migrate it at the same time. The number is arbitrary and ours.
@@ -28,7 +28,7 @@ MIGRATION_LOCK = 7_547_492_901
 
 @dataclass(frozen=True)
 class Installation:
-    """A data directory with its secrets, and the environment that its processes get."""
+    """A data directory with its secrets, and the environment of its processes."""
 
     data: DataDirectory
     secrets: Secrets
@@ -46,7 +46,7 @@ class Installation:
         )
 
     def console_environment(self, *, database_url: str) -> dict[str, str]:
-        """For the console and the janitor. What a person has set stays as it is."""
+        """Return the environment of the console and the janitor. Variables that a person has set win."""
         environment = dict(self.base_environment)
         if self.external_database_url is None:
             environment = without_libpq_variables(environment)
@@ -60,10 +60,17 @@ class Installation:
         }
 
     def runner_environment(self) -> dict[str, str]:
-        """For the runner, which starts other people's Terraform: nothing of the console's."""
-        ours = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE", "SLIPWAY_SECRET_KEY", "SLIPWAY_ENCRYPTION_KEYS"}
-        environment = {name: value for name, value in self.base_environment.items() if name not in ours}
-        # The console is on this machine: a proxy that the environment names for the world must not be asked.
+        """Return the runner's environment without the console's secrets: it runs other people's Terraform."""
+        console_only = {
+            "DATABASE_URL",
+            "DJANGO_SETTINGS_MODULE",
+            "SLIPWAY_SECRET_KEY",
+            "SLIPWAY_ENCRYPTION_KEYS",
+        }
+        environment = {
+            name: value for name, value in self.base_environment.items() if name not in console_only
+        }
+        # The console is on this machine: requests to it must not go through the environment's proxy.
         no_proxy = environment.get("NO_PROXY") or environment.get("no_proxy")
         environment["NO_PROXY"] = environment["no_proxy"] = ",".join(
             filter(None, [no_proxy, "127.0.0.1", "localhost", "::1"])
@@ -72,7 +79,7 @@ class Installation:
 
 
 def without_libpq_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """PGPORT, PGOPTIONS and their like are meant for another server than the embedded one."""
+    """Remove PGPORT, PGOPTIONS and the like, which are meant for another server than the embedded one."""
     return {name: value for name, value in environment.items() if not name.startswith("PG")}
 
 
@@ -95,7 +102,7 @@ def require_database(url: str) -> None:
 
 
 def set_up_django(environment: Mapping[str, str], *, log_file: Path) -> None:
-    """Django in this process. What it logs goes to the file: the terminal is for the person."""
+    """Set up Django in this process, with its log in a file: the terminal is for messages to people."""
     import django
     from django.core.exceptions import ImproperlyConfigured
 
@@ -116,7 +123,7 @@ def log_to(log_file: Path) -> None:
 
 
 def migrate(*, database_url: str) -> None:
-    """Bring the database to this version. One of another, newer version is left alone."""
+    """Migrate the database to this version. Refuse a newer one."""
     from django.core.management import call_command
     from django.db import connection as django_connection
     from django.db.migrations.executor import MigrationExecutor
@@ -130,15 +137,15 @@ def migrate(*, database_url: str) -> None:
 
 
 def refuse_newer_database(loader: MigrationLoader) -> None:
-    """A migration that was applied and that this code does not have can only come from a newer version."""
-    known = set(loader.disk_migrations)
+    """Refuse a database with a migration that this code does not have: a newer version applied it."""
+    known_migrations = set(loader.disk_migrations)
     for migration in loader.disk_migrations.values():
-        known.update((app, name) for app, name in migration.replaces)
-    unknown = sorted(set(loader.applied_migrations) - known)
+        known_migrations.update((app, name) for app, name in migration.replaces)
+    unknown = sorted(set(loader.applied_migrations) - known_migrations)
     if unknown:
         app, name = unknown[0]
         raise Refused(
-            f"The database was made by a newer Slipway (it has {app}.{name}, unknown here). "
+            f"The database was migrated by a newer Slipway (it has {app}.{name}, unknown here). "
             "Nothing was changed. Start that newer Slipway, or restore a backup of this version."
         )
 

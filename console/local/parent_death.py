@@ -1,4 +1,4 @@
-"""Starts a program that never outlives the process which asked for it, under another account if wanted.
+"""Start a program that ends with its parent process, optionally under another account.
 
 It runs as a script of its own, before the program: a hook between fork and exec is not safe in a process
 with threads, and the kernel forgets the death signal when credentials change, so the order matters. Standard
@@ -17,18 +17,18 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 
-#: What a shell answers when a program exists and may not be run.
+#: A shell's exit code for a program that exists but cannot be run.
 EXIT_CANNOT_RUN = 126
 
 
-def leashed(
+def bind_to_parent(
     command: Sequence[str | Path],
     *,
     death_signal: signal.Signals,
     uid: int | None = None,
     gid: int | None = None,
 ) -> list[str]:
-    """The command line that starts `command` so that it gets `death_signal` when this process ends.
+    """Return the command line that starts `command` so that it gets `death_signal` when this process ends.
 
     The kernel counts the thread that starts it as the parent: start it from one that lives long enough.
     """
@@ -52,7 +52,7 @@ def main() -> None:
         os.setgid(options.gid)
         os.setuid(options.uid)
     follow_parent(options.signal)
-    if os.getppid() != options.parent:  # It ended before the kernel was asked.
+    if os.getppid() != options.parent:  # It ended before prctl.
         sys.exit(EXIT_CANNOT_RUN)
     # The starter may block signals to wait for them; a blocked SIGTERM would make the program unstoppable.
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

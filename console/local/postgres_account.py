@@ -1,4 +1,4 @@
-"""The account that the embedded PostgreSQL runs under: ours, or as root a system user of its own."""
+"""The account of the embedded PostgreSQL: the current user, or a system user when that is root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM_USER = "slipway"
 
 
 class Demotion(TypedDict, total=False):
-    """The arguments by which `subprocess` starts a program under the account."""
+    """The arguments of `subprocess` that start a program under the account."""
 
     user: int
     group: int
@@ -25,7 +25,7 @@ class Demotion(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Account:
-    """Who owns the database's files and processes. `uid` is None where that is simply us."""
+    """The owner of the database's files and processes. `uid` is None for the current user."""
 
     uid: int | None = None
     gid: int | None = None
@@ -37,7 +37,7 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": [self.gid]}
 
     def take(self, path: Path) -> None:
-        """Give a file or folder of ours to the account."""
+        """Make the account the owner of a file or folder."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
@@ -49,7 +49,7 @@ class Account:
                 self.take(Path(folder, name))
 
     def can_enter(self, folder: Path) -> bool:
-        """Ask the kernel, as the account: modes alone miss access lists and mounts."""
+        """Try to enter as the account: file modes alone miss access lists and mounts."""
         answer = subprocess.run(
             ["/bin/sh", "-c", 'cd "$1"', "sh", str(folder)],
             cwd="/",
@@ -70,7 +70,7 @@ class Account:
 
 
 def postgres_account() -> Account:
-    """PostgreSQL refuses to run as root, so root gets a system user for it."""
+    """Return the account. PostgreSQL refuses to run as root, so root uses a system user."""
     if os.geteuid() != 0:
         return Account()
     entry = _find_user() or _create_user()
@@ -88,7 +88,7 @@ def _create_user() -> pwd.struct_passwd:
     useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if useradd is None:
         raise Refused(
-            f"PostgreSQL does not run as root and there is no useradd to make the user {SYSTEM_USER!r}. "
+            f"PostgreSQL does not run as root and there is no useradd to create the user {SYSTEM_USER!r}. "
             "Create that system user, or start Slipway as an ordinary user."
         )
     subprocess.run(
@@ -104,11 +104,11 @@ def _create_user() -> pwd.struct_passwd:
         capture_output=True,
         check=False,
     )
-    # Another process may have been quicker: what counts is that the user is there.
+    # Another process may have created it first: only its existence matters.
     entry = _find_user()
     if entry is None:
         raise Refused(
-            f"The system user {SYSTEM_USER!r} for PostgreSQL could not be made. "
+            f"The system user {SYSTEM_USER!r} for PostgreSQL could not be created. "
             "Create it, or start Slipway as an ordinary user."
         )
     return entry

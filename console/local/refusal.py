@@ -1,7 +1,7 @@
-"""The one way in which Slipway's own commands say no: one line, what happened and what to do."""
+"""The refusal of Slipway's own commands: one line with the problem and the remedy."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """Slipway cannot do this here and now. The text is one line for a person and names the remedy."""
+    """Slipway cannot do this now. The text is one line for a person, with the remedy."""

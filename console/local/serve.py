@@ -1,4 +1,4 @@
-"""Serves the console over HTTP: `python -m console.local.serve --host 127.0.0.1 --port 8000`."""
+"""Serve the console over HTTP: `python -m console.local.serve --host 127.0.0.1 --port 8000`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ APPLICATION = "console.asgi:application"
 
 #: Longer than the idle time after which a runner or a proxy closes its own end.
 KEEP_ALIVE_SECONDS = 75
-#: For answers under way. A held claim request is cut: its runner asks again.
+#: Time for pending answers. A long-poll claim request is cut off: its runner retries.
 GRACE_SECONDS = 2
 
 
 def serve(*, host: str, port: int) -> None:
-    """Until SIGINT or SIGTERM."""
+    """Run the server until SIGINT or SIGTERM."""
     uvicorn.run(
         APPLICATION,
         host=host,
@@ -27,7 +27,7 @@ def serve(*, host: str, port: int) -> None:
         # A line for each heartbeat would hide what matters; pages log their errors themselves.
         access_log=False,
         server_header=False,
-        # Who is in front is the installation's to say (SLIPWAY_PUBLIC_URL), not the request's.
+        # The installation configures its public URL (SLIPWAY_PUBLIC_URL); forwarded headers are not trusted.
         proxy_headers=False,
         # Fifty viewers of one log would each have it compressed anew, which costs more than all the rest.
         ws_per_message_deflate=False,

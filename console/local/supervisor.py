@@ -1,4 +1,4 @@
-"""The child processes of `slipway up`: start, restart what dies, stop in reverse order."""
+"""The child processes of `slipway up`: start them, restart crashed ones, stop them in reverse order."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from console.local.parent_death import leashed
+from console.local.parent_death import bind_to_parent
 
 #: Wait this long before a restart, doubling each time: 1, 2, 4, 8, 16, 30, 30 …
 FIRST_BACKOFF_SECONDS = 1.0
 LAST_BACKOFF_SECONDS = 30.0
-# A process that ran for a minute was well: its next failure is a new one.
+# After a minute a process counts as healthy: its next failure starts over.
 HEALTHY_SECONDS = 60.0
 
 # Beyond this a log is set aside at start, replacing the one set aside before.
 MAX_LOG_BYTES = 10 * 1024 * 1024
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# A closing terminal sends a hang-up and, through make, a termination: that is one wish, not an impatient two.
-SAME_WISH_SECONDS = 0.5
+# A closing terminal sends a hang-up and, through make, a termination: one request, not two.
+SAME_REQUEST_SECONDS = 0.5
 
 
 class Signals:
-    """Signals to wait for, instead of being interrupted: no start and no stop is ever cut in two."""
+    """Signals that the main loop waits for, so that they never interrupt a start or a stop."""
 
     def __init__(self) -> None:
         self.stop_requests = 0
         self._requested_at = float("-inf")
-        # What was ignored before us stays ignored: nohup, and jobs in the background of a script.
+        # Ignored signals stay ignored: nohup, and background jobs of a script.
         self._stopping = {number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
         self._watched = {*self._stopping, signal.SIGCHLD}
         self._has_terminal = signal.SIGHUP in self._stopping and _stdin_is_terminal()
 
     def catch(self) -> None:
-        """From now to the end of the process: a late Ctrl-C must not make a clean stop look failed."""
+        """Block the signals until the process ends: a late Ctrl-C must not make a clean stop look failed."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self._watched)
 
     def wait(self, seconds: float) -> None:
-        """Return after `seconds`, or as soon as a signal or the end of a child calls for attention."""
+        """Return after `seconds`, or earlier on a signal or the end of a child."""
         arrived = signal.sigtimedwait(self._watched, max(seconds, 0))
-        asked = arrived is not None and arrived.si_signo in self._stopping
-        if asked or self._terminal_is_gone():
+        is_stop = arrived is not None and arrived.si_signo in self._stopping
+        if is_stop or self._terminal_is_gone():
             self._count_request()
 
     def _terminal_is_gone(self) -> bool:
-        """A hang-up reaches the leader of the session alone, and make, as such, does not pass it on."""
-        gone = self._has_terminal and not _stdin_is_terminal()
-        self._has_terminal = self._has_terminal and not gone
-        return gone
+        """Return true once the terminal is closed: make, as session leader, does not pass the hang-up on."""
+        is_gone = self._has_terminal and not _stdin_is_terminal()
+        self._has_terminal = self._has_terminal and not is_gone
+        return is_gone
 
     def _count_request(self) -> None:
         now = time.monotonic()
-        if now - self._requested_at > SAME_WISH_SECONDS:
+        if now - self._requested_at > SAME_REQUEST_SECONDS:
             self.stop_requests += 1
             self._requested_at = now
 
     @property
     def hurry(self) -> bool:
-        """A second Ctrl-C: no more waiting."""
+        """Return true after a second Ctrl-C: stop without waiting."""
         return self.stop_requests > 1
 
 
@@ -76,7 +76,7 @@ def _stdin_is_terminal() -> bool:
 
 @dataclass
 class Service:
-    """One child process. `environment` is asked at each start, since a restart may need other values."""
+    """One child process. Each start calls `environment`, since a restart may need other values."""
 
     name: str
     command: Sequence[str]
@@ -91,7 +91,7 @@ class Service:
     def start(self) -> None:
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                leashed(self.command, death_signal=signal.SIGTERM),
+                bind_to_parent(self.command, death_signal=signal.SIGTERM),
                 cwd=self.log_file.parent,  # Python looks for modules here: a place that only we write to.
                 env=dict(self.environment()),
                 stdin=subprocess.DEVNULL,
@@ -121,7 +121,7 @@ class Service:
 
 @dataclass
 class Supervisor:
-    """Keeps services running until a signal asks to stop, then stops the last one started first."""
+    """Keep services running until a signal to stop, then stop them in reverse order."""
 
     signals: Signals
     say: Callable[[str], None]
@@ -132,7 +132,7 @@ class Supervisor:
         service.start()
 
     def run(self, *, also_watch: Callable[[], None]) -> None:
-        """Return when asked to stop. `also_watch` is called at each turn, for what is not a service here."""
+        """Run until a signal to stop. Each turn calls `also_watch`, for processes that are not services."""
         while not self.signals.stop_requests:
             also_watch()
             for service in self.services:
@@ -151,7 +151,7 @@ class Supervisor:
     def _schedule_restart(self, service: Service, now: float) -> None:
         if now - service.started_at > HEALTHY_SECONDS:
             service.backoff_seconds = FIRST_BACKOFF_SECONDS
-        # Said once per row of failures: the log has the rest.
+        # Once per series of failures: the log has the rest.
         if service.backoff_seconds == FIRST_BACKOFF_SECONDS:
             self.say(
                 f"The {service.name} ended ({service.exit_text}) and is being restarted; "

@@ -46,7 +46,7 @@ RUNNER_STOP_SECONDS = 20
 CHILD_STOP_SECONDS = 10
 
 
-# --- Where it listens -----------------------------------------------------------------------------
+# --- Address --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Address:
 
     @property
     def reachable_host(self) -> str:
-        """From this machine: 0.0.0.0 and :: are for listening only."""
+        """Return the host to connect to from this machine: 0.0.0.0 and :: are for listening only."""
         with contextlib.suppress(ValueError):
             if ipaddress.ip_address(self.host).is_unspecified:
                 return "::1" if ":" in self.host else "127.0.0.1"
@@ -76,7 +76,7 @@ class Address:
 
 
 def free_address(host: str, port: int) -> Address:
-    """Refuse a port that somebody has. Port 0 asks the system for a free one."""
+    """Refuse a port that is in use. Port 0 asks the system for a free one."""
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:
@@ -94,12 +94,12 @@ def free_address(host: str, port: int) -> Address:
         ) from None
 
 
-# --- What it says ---------------------------------------------------------------------------------
+# --- Output --------------------------------------- ------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """What the person reads, and the same with times in up.log."""
+    """The terminal's messages, which up.log repeats with times."""
 
     log_file: Path
 
@@ -109,7 +109,7 @@ class Terminal:
         self.note(text)
 
     def say_only_here(self, text: str) -> None:
-        """For what must not be in a file."""
+        """Print a secret, which must not be in a file."""
         with contextlib.suppress(OSError):
             print(text, flush=True)  # noqa: T201
 
@@ -123,7 +123,7 @@ class Terminal:
 
 
 def up(*, host: str, port: int, data_dir: str | None) -> int:
-    """Run until asked to stop. Everything that can be refused is refused before anything starts."""
+    """Run until a signal to stop. Checks everything before anything starts."""
     base = dict(os.environ)
     root = data_directory_path(data_dir, base)
     DataDirectory(root).refuse_if_held()
@@ -134,7 +134,7 @@ def up(*, host: str, port: int, data_dir: str | None) -> int:
     data = open_data_directory(root)
     signals = Signals()
     signals.catch()
-    with data.held(address=address.url):
+    with data.hold(address=address.url):
         set_aside_large_logs(data.log)
         terminal = Terminal(data.log / "up.log")
         log_to(terminal.log_file)
@@ -287,7 +287,7 @@ class Everything:
         return environment
 
     def _take_registration_token(self) -> str:
-        """A token serves once: a runner that ended before it kept its credential needs another."""
+        """Return an unused token: a runner that ended before it stored its credential needs another."""
         token, self._registration_token = self._registration_token, None
         if token is not None:
             return token
@@ -301,7 +301,7 @@ class Everything:
             return ""  # The runner says that it has none, and the next restart tries again.
 
     def _wait_for_console(self) -> bool:
-        """False when a person asked to stop in the meantime."""
+        """Return false if a person stopped `slipway up` in the meantime."""
         console = self.supervisor.services[0]
         deadline = time.monotonic() + CONSOLE_START_SECONDS
         while time.monotonic() < deadline and not self.signals.stop_requests:
@@ -325,9 +325,7 @@ class Everything:
             return False
         finally:
             connection.close()
-        if (
-            status >= http.HTTPStatus.INTERNAL_SERVER_ERROR
-        ):  # It runs and it is broken: waiting heals nothing.
+        if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:  # It runs but is broken: waiting does not help.
             raise Refused(
                 f"The console answers with error {status}. See {self.supervisor.services[0].log_file}."
             )
@@ -345,7 +343,7 @@ class Everything:
         say(f"  Log        {self.data.log}")
         say()
         if not self.address.is_loopback:
-            say("  Anybody in your network can reach it, and nothing is encrypted: put TLS in front of it.")
+            say("  Anyone on your network can reach it without encryption: put TLS in front of it.")
             say()
         say("Ctrl-C stops everything and keeps the data.")
 
@@ -364,7 +362,7 @@ class Everything:
 
 
 def _script(name: str) -> list[str]:
-    """A command of this installation, even when its folder is not on the PATH."""
+    """Return a command of this installation, even when its folder is not on the PATH."""
     return [str(Path(sysconfig.get_path("scripts")) / name)]
 
 
@@ -385,7 +383,7 @@ def reset_password(*, username: str, data_dir: str | None) -> str:
     """Give a person a new password, whether Slipway is running or not, and return it."""
     root = data_directory_path(data_dir, os.environ)
     if not DataDirectory(root).marker.exists():
-        raise Refused(f"There is no Slipway in {root}. Start one with `slipway up`, or say --data-dir.")
+        raise Refused(f"There is no Slipway in {root}. Start one with `slipway up`, or pass --data-dir.")
     data = open_data_directory(root)
     installation = Installation(data=data, secrets=data.secrets(), base_environment=dict(os.environ))
     with _database(installation) as url:
@@ -404,7 +402,7 @@ def _database(installation: Installation) -> Iterator[str]:
     if installation.data.is_held():
         yield postgres.url()
         return
-    with installation.data.held(address="reset-password"), postgres:
+    with installation.data.hold(address="reset-password"), postgres:
         postgres.ensure_database()
         yield postgres.url()
 
@@ -418,7 +416,7 @@ def _give_new_password(username: str) -> str:
     try:
         user = User.objects.filter(username=username).first()
     except (OperationalError, ProgrammingError):
-        raise Refused("The database has no people yet. Start Slipway once with `slipway up`.") from None
+        raise Refused("The database has no users yet. Start Slipway once with `slipway up`.") from None
     if user is None:
-        raise Refused(f"There is nobody called {username!r}. Say who with --username.")
+        raise Refused(f"There is no user {username!r}. Choose one with --username.")
     return services.reset_password(user=user)

@@ -10,12 +10,17 @@ from console.accounts.access import organization_to_view
 from console.errors import BadInput, NotFound
 from console.pages.forms import specs as forms
 from console.pages.frame import PageRequest, action, is_fragment, signed_in
-from specs import sets
 from specs.access import organization_to_manage_variable_sets
 from specs.models import Spec, VariableSet
-from specs.sets import GivenVariable
 from specs.terraform_types import ANY
-from specs.variables import bundle_of, empty, listed
+from specs.variable_sets import (
+    VariableAssignment,
+    change_variable_in_set,
+    delete_variable_set,
+    remove_variable_from_set,
+    save_variable_set,
+)
+from specs.variables import bundle_of, empty_bundle, list_variables
 
 
 def variable_sets(request: PageRequest, org: str) -> HttpResponseBase:
@@ -29,7 +34,10 @@ def list_sets(request: PageRequest, org: str) -> HttpResponse:
         "for_all_specs", "-priority", "name"
     )
     context = {
-        "sets": [(variable_set, listed(bundle_of(variable_set.variables))) for variable_set in variable_sets]
+        "sets": [
+            (variable_set, list_variables(bundle_of(variable_set.variables)))
+            for variable_set in variable_sets
+        ]
     }
     return render(request, "specs/variable_sets.html", context)
 
@@ -40,8 +48,8 @@ def create_set(request: PageRequest, org: str) -> str:
     name = request.POST.get("name", "").strip()
     if organization.variable_sets.filter(name=name).exists():
         raise BadInput(f"There is a set {name!r} already. Open it, or choose another name.", field="name")
-    variable_set = sets.save_variable_set(
-        organization=organization, name=name[:100], bundle=empty(), saved_by=request.user
+    variable_set = save_variable_set(
+        organization=organization, name=name[:100], bundle=empty_bundle(), saved_by=request.user
     )
     return resolve_url("variable-set", org, variable_set.pk)
 
@@ -57,7 +65,7 @@ def show_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
     attached = set(variable_set.specs.values_list("slug", flat=True))
     context = {
         "set": variable_set,
-        "variables": listed(bundle_of(variable_set.variables)),
+        "variables": list_variables(bundle_of(variable_set.variables)),
         "specs": [
             (spec, spec.slug in attached)
             for spec in Spec.objects.filter(organization=organization, archived_at=None).order_by("name")
@@ -70,7 +78,7 @@ def show_set(request: PageRequest, org: str, set_id: UUID) -> HttpResponse:
 def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
-    sets.save_variable_set(
+    save_variable_set(
         organization=organization,
         name=changed.name,
         description=request.POST.get("description", ""),
@@ -87,7 +95,7 @@ def save_set(request: PageRequest, org: str, set_id: UUID) -> str:
 def delete_set(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
     deleted = _require_set(organization.variable_sets.filter(pk=set_id).first())
-    sets.delete_variable_set(variable_set=deleted, deleted_by=request.user)
+    delete_variable_set(variable_set=deleted, deleted_by=request.user)
     return resolve_url("variable-sets", org)
 
 
@@ -103,7 +111,8 @@ def ask_set_variable(request: PageRequest, org: str, set_id: UUID) -> HttpRespon
     variable_set = _require_set(organization.variable_sets.filter(pk=set_id).first())
     name, category = request.GET.get("name", ""), request.GET.get("category", "variables")
     variables = {
-        (variable.category, variable.name): variable for variable in listed(bundle_of(variable_set.variables))
+        (variable.category, variable.name): variable
+        for variable in list_variables(bundle_of(variable_set.variables))
     }
     variable = variables.get((category, name))
     context = {
@@ -121,13 +130,13 @@ def save_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category, text = request.POST.get("category", "variables"), request.POST.get("value", "")
-    variable = GivenVariable(
+    variable = VariableAssignment(
         name=request.POST.get("name", "").strip(),
         category=category,
         value=text if category == "environment" else forms.value_in(text, ANY, field="value"),
         sensitive="sensitive" in request.POST,
     )
-    sets.change_set_variable(variable_set=changed, given=variable, changed_by=request.user)
+    change_variable_in_set(variable_set=changed, assignment=variable, changed_by=request.user)
     return resolve_url("variable-set", org, set_id)
 
 
@@ -136,7 +145,7 @@ def remove_set_variable(request: PageRequest, org: str, set_id: UUID) -> str:
     organization = organization_to_manage_variable_sets(request.user, org)
     changed = _require_set(organization.variable_sets.filter(pk=set_id).first())
     category = request.POST.get("category", "variables")
-    sets.remove_set_variable(
+    remove_variable_from_set(
         variable_set=changed,
         category="environment" if category == "environment" else "variables",
         name=request.POST.get("name", ""),

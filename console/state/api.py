@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.accounts.authentication import person
+from console.parsers import validate_body
 from console.state import access, services
 from console.state.abandoned import abandoned_locks
 from console.state.backends import backend_document, choose_backend, environment_of
@@ -41,7 +42,7 @@ class StateView(APIView):
     @extend_schema(parameters=[StateQuery], responses={200: dict[str, Any]})
     def get(self, request: Request, spec_id: UUID) -> Response:
         """Return a Spec's state backend, its lock, and its versions, newest first."""
-        query = _valid(self.StateQuery(data=request.query_params))
+        query = validate_body(self.StateQuery(data=request.query_params))
         return Response(
             _state_json(access.state_to_view_by_id(request.user, spec_id), before=query.get("before"))
         )
@@ -63,7 +64,7 @@ class UnlockView(APIView):
         """Release exactly this lock: one's own as an operator, anybody's as an admin."""
         spec = access.state_to_write_by_id(request.user, spec_id)
         access.require_may_unlock(person(request), spec)
-        lock_id = _valid(self.UnlockRequest(data=request.data))["lock_id"]
+        lock_id = validate_body(self.UnlockRequest(data=request.data))["lock_id"]
         force_unlock(spec=spec, unlocked_by=person(request), lock_id=lock_id)
         return Response(_state_json(spec))
 
@@ -78,7 +79,7 @@ class RollBackView(APIView):
         version = services.roll_back(
             spec=access.state_to_manage_by_id(request.user, spec_id),
             serial=serial,
-            confirmation=_valid(self.RollBackRequest(data=request.data))["confirmation"],
+            confirmation=validate_body(self.RollBackRequest(data=request.data))["confirmation"],
             requested_by=person(request),
         )
         return Response(StateVersionSerializer(version).data, status=201)
@@ -105,7 +106,7 @@ class BackendView(APIView):
     def put(self, request: Request, spec_id: UUID) -> Response:
         """Keep the Spec's state there from its next job on. State does not move by itself."""
         spec = access.state_to_manage_by_id(request.user, spec_id)
-        body = _valid(self.BackendRequest(data=request.data))
+        body = validate_body(self.BackendRequest(data=request.data))
         choose_backend(
             organization=spec.organization,
             spec=spec,
@@ -134,8 +135,3 @@ def _state_json(spec: Spec, *, before: int | None = None) -> dict[str, Any]:
         "lock": described_lock,
         "versions": StateVersionSerializer(versions_of(spec, before=before, limit=LISTED), many=True).data,
     }
-
-
-def _valid(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)

@@ -1,4 +1,4 @@
-"""A real Chromium, and a witness of everything in it that a person would call broken."""
+"""A real Chromium, and a witness of every error in it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Witness:
         self.complaints = [complaint for complaint in self.complaints if words not in complaint]
 
     def _heard(self, words: str) -> bool:
-        """What a page complains of arrives on its own way, while the browser is listened to."""
+        """Let the browser deliver pending messages, then search the complaints."""
         self._context.pages[0].evaluate("0")
         return any(words in complaint for complaint in self.complaints)
 
@@ -85,15 +85,15 @@ def running_browser() -> Iterator[Browser]:
 
 
 def session_of(user: User, url: str) -> Cookie:
-    """The cookie of somebody who has signed in. To be made before there is a browser: not beside it."""
+    """Return the cookie of a signed-in person. Call it before a browser starts: Django refuses later."""
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
     return {"name": settings.SESSION_COOKIE_NAME, "value": session, "url": url}
 
 
-def opened(browser: Browser, *cookies: Cookie, **options: Any) -> BrowserContext:
-    """A browser of one person's own."""
+def open_context(browser: Browser, *cookies: Cookie, **options: Any) -> BrowserContext:
+    """Open a browser context for one person."""
     context = browser.new_context(**{"viewport": WIDE, **options})
     context.add_cookies(list(cookies))
     return context

@@ -47,7 +47,7 @@ class Product:
         wait_until(ready, seconds=START_SECONDS, what="slipway up being ready")
 
     def press_ctrl_c(self) -> int:
-        """What the terminal does on Ctrl-C: the signal goes to the whole group. Returns the exit code."""
+        """Send SIGINT to the whole process group, as a terminal does, and return the exit code."""
         os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(timeout=STOP_SECONDS)
 
@@ -57,9 +57,9 @@ class Product:
             self._process.wait(timeout=STOP_SECONDS)
 
     def _word_after(self, words: str) -> str:
-        found = re.search(words + r"(\S+)", self.printed)
-        assert found, f"slipway up did not print it: {self.printed}"
-        return found.group(1)
+        match = re.search(words + r"(\S+)", self.printed)
+        assert match, f"slipway up did not print it: {self.printed}"
+        return match.group(1)
 
 
 @contextmanager
@@ -92,7 +92,9 @@ def running_product(folder: Path, **environ: str) -> Iterator[Product]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the suite's own database or settings."""
-    kept = {"SLIPWAY_TERRAFORM"}
+    """Return the environment without the suite's own database and settings."""
+    inherited = {"SLIPWAY_TERRAFORM"}
     own = ("SLIPWAY_", "DATABASE_URL", "DJANGO_", "PG", "PYTEST_")
-    return {name: value for name, value in os.environ.items() if name in kept or not name.startswith(own)}
+    return {
+        name: value for name, value in os.environ.items() if name in inherited or not name.startswith(own)
+    }

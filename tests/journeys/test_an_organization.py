@@ -4,62 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tests.journeys.browser import WIDE, Witness, running_browser, sign_in
-from tests.journeys.product import Product, running_product
-from tests.throwaway_postgres import reachable_directory
+from tests.journeys.browser import WIDE, Witness
+from tests.journeys.product import Product
 from tests.waiting import wait_until
 
 PLAN_MS = 60_000
 START_MS = 60_000
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    folder = reachable_directory("slipway-")
-    with running_product(folder) as running:
-        yield running
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(browser: Browser, product: Product) -> Any:
-    context = browser.new_context(viewport=WIDE)
-    sign_in(context.new_page(), product.url, product.password)
-    cookies = context.storage_state()
-    context.close()
-    return cookies
-
-
-@pytest.fixture
-def context(browser: Browser, session: Any) -> Iterator[BrowserContext]:
-    opened = browser.new_context(viewport=WIDE, storage_state=session)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
 
 
 def test_the_first_steps_tick_by_themselves(context: BrowserContext, page: Page, product: Product) -> None:
@@ -98,8 +60,8 @@ def test_what_runs_is_on_the_dashboard_and_moves(
     expect(running.get_by_role("link", name="Apply #2")).to_be_visible(timeout=PLAN_MS)
     expect(running.locator(".figure")).to_have_text(re.compile(r"^[1-9]\d* of 30$"), timeout=PLAN_MS)
     expect(board.get_by_text("Nothing is running.")).to_be_visible(timeout=PLAN_MS)
-    ended = board.get_by_role("region", name="Job outcomes (24 h)")
-    expect(ended.get_by_role("row", name=re.compile("^DEPLOY"))).to_contain_text("100 % of 1")
+    outcomes = board.get_by_role("region", name="Job outcomes (24 h)")
+    expect(outcomes.get_by_role("row", name=re.compile("^DEPLOY"))).to_contain_text("100 % of 1")
 
 
 def test_keys_lead_everywhere(context: BrowserContext, page: Page, product: Product) -> None:
@@ -130,14 +92,14 @@ def goes(page: Page, letter: str, heading: str) -> None:
     """The keys belong together for a second and a half: where the machine stalls, they are pressed again."""
     arrived = page.get_by_role("heading", name=heading, exact=True)
 
-    def pressed() -> bool:
+    def press() -> bool:
         page.keyboard.press("g")
         page.keyboard.press(letter)
         with suppress(PlaywrightTimeout):
             arrived.wait_for(timeout=3_000)
         return arrived.is_visible()
 
-    wait_until(pressed, seconds=30, what=f"the page {heading}")
+    wait_until(press, seconds=30, what=f"the page {heading}")
 
 
 @contextmanager
@@ -208,9 +170,9 @@ def test_an_invited_viewer_reads_and_can_do_nothing(
     expect(other.get_by_role("button", name="Plan", exact=True)).to_have_count(0)
     page.reload()
     page.get_by_label("Role of auditor").select_option("operator")
-    with page.expect_response(re.compile("/role$")) as changed:
+    with page.expect_response(re.compile("/role$")) as response:
         page.get_by_role("row", name=re.compile("^auditor")).get_by_role("button", name="Change").click()
-    assert changed.value.ok
+    assert response.value.ok
     other.reload()
     expect(other.get_by_role("button", name="Plan", exact=True)).to_be_visible()
     page.get_by_label("Role of admin").select_option("viewer")
@@ -219,9 +181,9 @@ def test_an_invited_viewer_reads_and_can_do_nothing(
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove auditor").click()
     expect(page.get_by_role("row", name=re.compile("^auditor"))).to_have_count(0)
-    gone = other.reload()
-    assert gone is not None
-    assert gone.status == 404
+    answer = other.reload()
+    assert answer is not None
+    assert answer.status == 404
     guest.close()
 
 
@@ -231,10 +193,10 @@ def test_a_token_is_made_shown_once_and_revoked(page: Page, product: Product) ->
     page.get_by_label("Name", exact=True).fill("laptop")
     page.get_by_role("button", name="Create token").click()
     text = page.locator("#token-made code").inner_text()
-    asked = page.request.get(
+    answer = page.request.get(
         f"{product.url}/api/specs?organization=demo", headers={"Authorization": f"Bearer {text}"}
     )
-    assert asked.status == 200
+    assert answer.status == 200
     page.reload()
     assert text not in page.content()
     page.get_by_role("button", name="Revoke laptop").click()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from specs.document import load_blueprint
 from tests.git_host import Repository, git_repository
-from tests.journeys.browser import NARROW, WIDE, Witness, running_browser, sign_in
-from tests.journeys.product import Product, running_product
-from tests.throwaway_postgres import reachable_directory
+from tests.journeys.browser import NARROW, Witness
+from tests.journeys.product import Product
 
 PLAN_MS = 60_000
 
@@ -22,44 +20,14 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    folder = reachable_directory("slipway-")
-    with running_product(folder, SLIPWAY_GIT_ALLOWED_HOSTS="127.0.0.1") as running:
-        yield running
-    shutil.rmtree(folder)
+def product_environment() -> dict[str, str]:
+    return {"SLIPWAY_GIT_ALLOWED_HOSTS": "127.0.0.1"}
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repository]:
     with git_repository(tmp_path_factory.mktemp("git") / "repository") as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(browser: Browser, product: Product) -> Any:
-    context = browser.new_context(viewport=WIDE)
-    sign_in(context.new_page(), product.url, product.password)
-    cookies = context.storage_state()
-    context.close()
-    return cookies
-
-
-@pytest.fixture
-def context(browser: Browser, session: Any) -> Iterator[BrowserContext]:
-    opened = browser.new_context(viewport=WIDE, storage_state=session)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
 
 
 def test_from_a_blueprint_to_its_outputs(context: BrowserContext, page: Page, product: Product) -> None:
@@ -232,9 +200,9 @@ def test_files_are_edited_and_stand_side_by_side(
     expect(page.get_by_text("Sound sure")).to_be_visible()
     page.get_by_role("navigation", name="demo", exact=True).get_by_role("link", name="Revisions").click()
     page.get_by_role("button", name="Compare selected").click()
-    changed = page.get_by_role("region", name="outputs.tf").locator("tr.changed").first
-    expect(changed.locator(".left")).to_contain_text("would answer")
-    expect(changed.locator(".right")).to_contain_text("will answer")
+    changed_row = page.get_by_role("region", name="outputs.tf").locator("tr.changed").first
+    expect(changed_row.locator(".left")).to_contain_text("would answer")
+    expect(changed_row.locator(".right")).to_contain_text("will answer")
     assert witness.complaints == []
 
 

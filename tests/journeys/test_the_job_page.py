@@ -19,7 +19,7 @@ from tests.console.jobs.test_errored_states import STATE, upload
 from tests.console.plans.review import document, resource
 from tests.console_app import Console, RunnerClient, receipt
 from tests.console_process import Programs, Server
-from tests.journeys.browser import Witness, opened, running_browser, session_of
+from tests.journeys.browser import Witness, open_context, running_browser, session_of
 from tests.people import Tenant
 from tests.plans_made import a_plan
 from tests.waiting import wait_until
@@ -35,7 +35,7 @@ CHUNK = 500
 def open_page(server: Server, person: User) -> Iterator[tuple[Page, Witness]]:
     session = session_of(person, server.url)
     with running_browser() as browser:
-        context = opened(browser, session, permissions=["clipboard-read", "clipboard-write"])
+        context = open_context(browser, session, permissions=["clipboard-read", "clipboard-write"])
         yield context.new_page(), Witness(context)
 
 
@@ -63,13 +63,19 @@ def event(kind: str, **data: Any) -> dict[str, Any]:
     }
 
 
-def phase(name: str, what: str, **more: Any) -> dict[str, Any]:
-    return event("phase", phase=name, event=what, **more)
+def phase(name: str, event_name: str, **more: Any) -> dict[str, Any]:
+    return event("phase", phase=name, event=event_name, **more)
 
 
-def of_resource(address: str, what: str, **more: Any) -> dict[str, Any]:
+def of_resource(address: str, event_name: str, **more: Any) -> dict[str, Any]:
     return event(
-        "resource", address=address, module="", type="terraform_data", action="create", event=what, **more
+        "resource",
+        address=address,
+        module="",
+        type="terraform_data",
+        action="create",
+        event=event_name,
+        **more,
     )
 
 
@@ -180,7 +186,7 @@ def follows_a_link_to_a_range_and_copies_it(page: Page) -> None:
 
 
 def place_at_rest(locator: Locator) -> FloatRect | None:
-    """Where it is, unless what is fetched above it still moves it."""
+    """Return the position of the line once rows fetched above it no longer move it."""
     before = locator.bounding_box()
     locator.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return before if before == locator.bounding_box() else None
@@ -264,7 +270,7 @@ def the_line_is_away(page: Page, writer: Writer) -> None:
 
 
 def the_laptop_sleeps(page: Page, writer: Writer) -> None:
-    """Nothing in the page runs, while the world goes on."""
+    """Freeze the page's scripts while the job goes on."""
     session: CDPSession = page.context.new_cdp_session(page)
     session.send("Page.setWebLifecycleState", {"state": "frozen"})
     before = writer.written

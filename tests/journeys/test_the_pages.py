@@ -1,19 +1,17 @@
-"""What the pages do when something is wrong, narrow, slow or hostile."""
+"""The pages on errors, on narrow screens, on slow networks, and with hostile content."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
-from tests.journeys.browser import NARROW, WIDE, Witness, running_browser, sign_in
-from tests.journeys.product import Product, running_product
-from tests.throwaway_postgres import reachable_directory
+from console.durations import duration
+from tests.journeys.browser import NARROW, WIDE, Witness, sign_in
+from tests.journeys.product import Product
 from tests.waiting import wait_until
 
 PLAN_MS = 60_000
@@ -22,20 +20,6 @@ PLAN_MS = 60_000
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    folder = reachable_directory("slipway-")
-    with running_product(folder) as running:
-        yield running
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +36,13 @@ def session(browser: Browser, product: Product) -> Any:
     return cookies
 
 
-@pytest.fixture
-def context(browser: Browser, session: Any) -> Iterator[BrowserContext]:
-    opened = browser.new_context(viewport=WIDE, storage_state=session)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
+def test_durations_read_the_same_from_the_server_and_in_the_browser(page: Page, product: Product) -> None:
+    page.goto(product.url)
+    seconds = [0, 0.004, 0.01, 0.994, 1, 9.94, 9.96, 59.4, 59.6, 61, 754, 3_599, 3_600, 86_399, 90_061]
+    in_the_browser = page.evaluate(
+        "async (all) => all.map((await import('/static/js/relative-time.js')).duration)", seconds
+    )
+    assert in_the_browser == [duration(value) for value in seconds]
 
 
 def test_a_stranger_signs_in_first_and_then_gets_the_page_that_was_asked_for(
@@ -238,11 +219,11 @@ def test_hostile_lines_are_shown_as_text(context: BrowserContext, page: Page, pr
     page.route_web_socket("**/ws/jobs/**", send_them)
     page.goto(f"{product.url}/demo/jobs/1/")
     expect(page.locator("[data-count]")).to_have_text("5 lines")
-    shown = shown_lines(page)
-    assert shown[:2] == HOSTILE[:2]
-    assert shown[2].rstrip() == "red and link"
-    assert shown[3] == "name <U+202E>gnp.exe"
-    assert shown[4] == HOSTILE[4]
+    visible_lines = shown_lines(page)
+    assert visible_lines[:2] == HOSTILE[:2]
+    assert visible_lines[2].rstrip() == "red and link"
+    assert visible_lines[3] == "name <U+202E>gnp.exe"
+    assert visible_lines[4] == HOSTILE[4]
     assert page.locator(".log-body img, .log-body script, .log-body a").count() == 0
     assert "owned" not in page.title()
     assert witness.complaints == []

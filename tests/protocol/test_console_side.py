@@ -22,7 +22,7 @@ def runner(console: Console, ours: Tenant) -> RunnerClient:
     return console.new_runner(ours, "build-1")
 
 
-def claimed(runner: RunnerClient, ours: Tenant) -> Claim:
+def claim_plan(runner: RunnerClient, ours: Tenant) -> Claim:
     ours.request()
     answer = runner.post("/api/jobs/claim", json={**golden("ClaimRequest"), "claim_key": new_key()})
     assert answer.status_code == 200, answer.text
@@ -50,16 +50,18 @@ def test_a_registration(console: Console, ours: Tenant) -> None:
 
 
 def test_a_job_from_the_claim_to_the_final_report(ours: Tenant, runner: RunnerClient) -> None:
-    claim = claimed(runner, ours)
-    path, mine = f"/api/jobs/{claim.job_id}", {"claim_id": claim.claim_id}
-    beat = runner.post(f"{path}/heartbeat", json={**golden("HeartbeatRequest"), **mine})
+    claim = claim_plan(runner, ours)
+    path, claim_field = f"/api/jobs/{claim.job_id}", {"claim_id": claim.claim_id}
+    beat = runner.post(f"{path}/heartbeat", json={**golden("HeartbeatRequest"), **claim_field})
     assert beat.json().keys() == golden("HeartbeatAnswer").keys()
-    started = runner.put(f"{path}/status", json={**golden("StatusReport"), **mine, "status": "PROCESSING"})
-    assert started.json() == {"status": "PROCESSING"}
-    appended = runner.post(f"{path}/logs", json={**golden("LogBatch"), **mine})
+    answer = runner.put(
+        f"{path}/status", json={**golden("StatusReport"), **claim_field, "status": "PROCESSING"}
+    )
+    assert answer.json() == {"status": "PROCESSING"}
+    appended = runner.post(f"{path}/logs", json={**golden("LogBatch"), **claim_field})
     assert appended.json() == golden("LogAnswer")
-    ended = runner.put(f"{path}/status", json={**golden("StatusReport"), **mine})
-    assert ended.json() == golden("StatusAnswer"), ended.text
+    final_answer = runner.put(f"{path}/status", json={**golden("StatusReport"), **claim_field})
+    assert final_answer.json() == golden("StatusAnswer"), final_answer.text
 
 
 def test_the_openapi_document_has_every_address_that_runners_call() -> None:

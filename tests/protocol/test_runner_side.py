@@ -88,11 +88,11 @@ def client(listener: Listener) -> Iterator[ConsoleClient]:
 def test_the_client_speaks_the_golden_messages(
     listener: Listener, client: ConsoleClient, exchange: Exchange
 ) -> None:
-    address, asked, answered, send = exchange
-    listener.answer = golden(answered)
-    answer = send(client, from_wire(getattr(protocol, asked), golden(asked)))
-    assert listener.heard == (address, golden(asked), "Bearer slr_example")
-    assert answer == from_wire(getattr(protocol, answered), golden(answered))
+    address, request, answer_name, send = exchange
+    listener.answer = golden(answer_name)
+    answer = send(client, from_wire(getattr(protocol, request), golden(request)))
+    assert listener.heard == (address, golden(request), "Bearer slr_example")
+    assert answer == from_wire(getattr(protocol, answer_name), golden(answer_name))
 
 
 def test_a_new_credential_is_asked_for_with_the_old_one(listener: Listener, client: ConsoleClient) -> None:

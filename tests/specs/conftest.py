@@ -25,7 +25,7 @@ __all__ = [
 
 @pytest.fixture
 def repository(tmp_path: Path, settings: Any) -> Iterator[Repository]:
-    """A repository on a Git host of the suite's own, which an operator has allowed."""
+    """A repository on the suite's own Git host, which the settings allow."""
     settings.SLIPWAY_GIT_ALLOWED_HOSTS = ["127.0.0.1"]
     with git_repository(tmp_path / "repository") as served:
         yield served

@@ -1,4 +1,4 @@
-"""Specs as people make and edit them, through the API and through the pages."""
+"""Create and edit Specs as people do, through the API and the pages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str, str]:
 
 
 class Browser:
-    """A signed-in person, as far as pages are forms and answers."""
+    """A signed-in person who reads pages and posts forms, without a real browser."""
 
     def __init__(self, tenant: Tenant, user: User, *, scripts: bool = True) -> None:
         self._client = Client(headers={"HX-Request": "true"} if scripts else {})

@@ -17,7 +17,7 @@ from specs.document import blueprints
 from specs.models import Component, OwnBlueprint, Spec
 from tests.console_app import Console
 from tests.git_host import Repository
-from tests.journeys.browser import Witness, opened, running_browser, session_of
+from tests.journeys.browser import Witness, open_context, running_browser, session_of
 from tests.people import Tenant
 from tests.runner.installation import Installation, messages, wait_for_end
 from tests.specs.editing import Browser, new_spec, refusal
@@ -42,20 +42,23 @@ last_step: {phase: argocd, title: Installing Argo CD, addresses: [terraform_data
 
 
 def test_each_platform_that_comes_along_installs_argo_cd_as_its_last_step() -> None:
-    platforms = [one for one in blueprints() if "argocd" in one.components]
-    assert {one.name for one in platforms} == {"aws-platform", "gcp-platform", "azure-platform"}
-    for one in platforms:
-        assert "cluster" in one.components
-        assert one.last_step is not None
-        assert (one.last_step["phase"], one.last_step["addresses"]) == ("argocd", ["helm_release.argocd"])
-        assert any('resource "helm_release" "argocd"' in text for text in one.files.values())
+    platforms = [blueprint for blueprint in blueprints() if "argocd" in blueprint.components]
+    assert {blueprint.name for blueprint in platforms} == {"aws-platform", "gcp-platform", "azure-platform"}
+    for blueprint in platforms:
+        assert "cluster" in blueprint.components
+        assert blueprint.last_step is not None
+        assert (blueprint.last_step["phase"], blueprint.last_step["addresses"]) == (
+            "argocd",
+            ["helm_release.argocd"],
+        )
+        assert any('resource "helm_release" "argocd"' in text for text in blueprint.files.values())
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
         ("last_step: argocd", "last_step.phase"),
-        ("last_step: {phase: apply, title: x, addresses: [a.b]}", "none that a job has"),
+        ("last_step: {phase: apply, title: x, addresses: [a.b]}", "not already a phase of a job"),
         ("last_step: {phase: Argo CD, title: x, addresses: [a.b]}", "last_step.phase"),
         ("last_step: {phase: argocd, addresses: [a.b]}", "last_step.title"),
         ("last_step: {phase: argocd, title: x}", "last_step.addresses"),
@@ -63,9 +66,9 @@ def test_each_platform_that_comes_along_installs_argo_cd_as_its_last_step() -> N
     ],
 )
 def test_a_last_step_that_is_none_is_refused(
-    console: Console, ours: Tenant, repository: Repository, said: str, words: str
+    console: Console, ours: Tenant, repository: Repository, last_step: str, words: str
 ) -> None:
-    repository.commit({"main.tf": PLATFORM, "blueprint.yaml": said})
+    repository.commit({"main.tf": PLATFORM, "blueprint.yaml": last_step})
     path = f"/api/organizations/{ours.organization.slug}/blueprints"
     answer = console.person(ours, "admin").post(path, json={"name": "platform", "url": repository.url})
     status, field, detail = refusal(answer)
@@ -91,11 +94,11 @@ def test_it_is_seen_on_the_page_while_it_runs_and_when_it_is_done(
     operator = console.person(ours, "operator")
     spec = new_spec(operator, ours, source={"kind": "blueprint", "name": "platform"})
     start_runner()
-    job = deployed(ours, spec)
+    job = deploy_job(ours, spec)
     page = installation.url + reverse("job", args=[ours.organization.slug, job.number])
     session = session_of(ours.operator, installation.url)
     with running_browser() as browser:
-        context = opened(browser, session)
+        context = open_context(browser, session)
         tab, witness = context.new_page(), Witness(context)
         tab.goto(page)
         expect(phase(tab, "argocd")).to_have_class("phase is-running", timeout=60_000)
@@ -110,7 +113,7 @@ def test_it_is_seen_on_the_page_while_it_runs_and_when_it_is_done(
     assert "https://argocd.example" in Browser(ours, ours.viewer).reads("specs/shop/")
 
 
-def deployed(tenant: Tenant, spec: Spec) -> Job:
+def deploy_job(tenant: Tenant, spec: Spec) -> Job:
     planned = wait_for_end(request_plan(spec=spec, requested_by=tenant.operator))
     assert planned.status == "SUCCESS", messages(planned)
     return request_deploy(plan=plan_of(planned), requested_by=tenant.operator)

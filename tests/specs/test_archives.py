@@ -15,17 +15,17 @@ from specs.archive import read_archive
 MAIN = "locals {}\n"
 
 
-def zipped(files: dict[str, bytes | str], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", compression) as archive:
+def zip_of(files: dict[str, bytes | str], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
-def tarred(files: dict[str, bytes | str | tarfile.TarInfo], mode: str = "w:gz") -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode=mode) as archive:  # type: ignore[call-overload]
+def tar_of(files: dict[str, bytes | str | tarfile.TarInfo], mode: str = "w:gz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
         for name, content in files.items():
             if isinstance(content, tarfile.TarInfo):
                 archive.addfile(content)
@@ -34,7 +34,7 @@ def tarred(files: dict[str, bytes | str | tarfile.TarInfo], mode: str = "w:gz") 
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
@@ -43,7 +43,7 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
     return entry
 
 
-@pytest.mark.parametrize("pack", [zipped, tarred, lambda files: tarred(files, "w")])
+@pytest.mark.parametrize("pack", [zip_of, tar_of, lambda files: tar_of(files, "w")])
 def test_a_folder_is_read_without_its_top_and_without_what_tools_leave(pack: object) -> None:
     files = {
         "project/main.tf": MAIN,
@@ -56,44 +56,44 @@ def test_a_folder_is_read_without_its_top_and_without_what_tools_leave(pack: obj
 
 
 def test_without_a_top_folder_paths_stay_as_they_are() -> None:
-    assert read_archive(tarred({"./main.tf": MAIN, "./a/b.tf": ""})) == {"main.tf": MAIN, "a/b.tf": ""}
+    assert read_archive(tar_of({"./main.tf": MAIN, "./a/b.tf": ""})) == {"main.tf": MAIN, "a/b.tf": ""}
 
 
 def lying_zip() -> bytes:
     """A bomb whose own table says that it is small."""
-    made = bytearray(zipped({"main.tf": b"\0" * 16_000_000}))
+    buffer = bytearray(zip_of({"main.tf": b"\0" * 16_000_000}))
     sizes = (16_000_000).to_bytes(4, "little")
-    while (at := made.find(sizes)) >= 0:
-        made[at : at + 4] = (10).to_bytes(4, "little")
-    return bytes(made)
+    while (at := buffer.find(sizes)) >= 0:
+        buffer[at : at + 4] = (10).to_bytes(4, "little")
+    return bytes(buffer)
 
 
-def damaged(compression: int) -> bytes:
-    made = bytearray(zipped({"main.tf": MAIN * 200}, compression))
-    made[60:90] = bytes(30)
-    return bytes(made)
+def damaged_zip(compression: int) -> bytes:
+    buffer = bytearray(zip_of({"main.tf": MAIN * 200}, compression))
+    buffer[60:90] = bytes(30)
+    return bytes(buffer)
 
 
 HOSTILE = {
-    "a zip bomb": (zipped({"main.tf": b" " * 16_000_000}), "unpacks to more than 5 MiB"),
+    "a zip bomb": (zip_of({"main.tf": b" " * 16_000_000}), "unpacks to more than 5 MiB"),
     "a zip bomb that lies": (lying_zip(), "unpacks to more than|cannot be read"),
-    "a tar bomb": (tarred({"main.tf": b" " * 16_000_000}), "unpacks to more than 5 MiB"),
-    "a bomb in what is left out": (tarred({".git/x": b" " * 16_000_000, "main.tf": MAIN}), "unpacks to more"),
+    "a tar bomb": (tar_of({"main.tf": b" " * 16_000_000}), "unpacks to more than 5 MiB"),
+    "a bomb in what is left out": (tar_of({".git/x": b" " * 16_000_000, "main.tf": MAIN}), "unpacks to more"),
     "a bomb in a bomb": (gzip.compress(gzip.compress(b"\0" * 16_000_000)), "cannot be read"),
-    "too many files": (zipped({f"{n}.tf": "" for n in range(501)}), "501|500 files"),
-    "a way out of a zip": (zipped({"../../etc/cron.d/x": "", "main.tf": MAIN}), "Rename it"),
-    "a way out of a tar": (tarred({"a/../../x.tf": "", "main.tf": MAIN}), "Rename it"),
-    "an absolute path": (tarred({"/etc/x.tf": "", "main.tf": MAIN}), "Rename it"),
-    "a link": (tarred({"main.tf": link("main.tf", "/etc/passwd")}), "is a link or a special file"),
-    "a hard link": (tarred({"b.tf": link("b.tf", "a.tf", tarfile.LNKTYPE)}), "is a link or a special file"),
-    "a device": (tarred({"x.tf": link("x.tf", "", tarfile.CHRTYPE)}), "is a link or a special file"),
-    "no text": (zipped({"main.tf": b"\xff\xfe\x00"}), "is not UTF-8 text"),
-    "nothing": (zipped({}), "has no files"),
+    "too many files": (zip_of({f"{n}.tf": "" for n in range(501)}), "501|500 files"),
+    "a way out of a zip": (zip_of({"../../etc/cron.d/x": "", "main.tf": MAIN}), "Rename it"),
+    "a way out of a tar": (tar_of({"a/../../x.tf": "", "main.tf": MAIN}), "Rename it"),
+    "an absolute path": (tar_of({"/etc/x.tf": "", "main.tf": MAIN}), "Rename it"),
+    "a link": (tar_of({"main.tf": link("main.tf", "/etc/passwd")}), "is a link or a special file"),
+    "a hard link": (tar_of({"b.tf": link("b.tf", "a.tf", tarfile.LNKTYPE)}), "is a link or a special file"),
+    "a device": (tar_of({"x.tf": link("x.tf", "", tarfile.CHRTYPE)}), "is a link or a special file"),
+    "no text": (zip_of({"main.tf": b"\xff\xfe\x00"}), "is not UTF-8 text"),
+    "nothing": (zip_of({}), "has no files"),
     "no archive": (b"hello", "neither zip, tar nor tar.gz"),
-    "half of a tar.gz": (tarred({"main.tf": MAIN * 100})[:-20], "cannot be read"),
-    "half of a zip": (zipped({"main.tf": "x" * 1_000}, zipfile.ZIP_STORED)[:-30], "cannot be read"),
-    "a damaged LZMA": (damaged(zipfile.ZIP_LZMA), "cannot be read"),
-    "a damaged bzip2": (damaged(zipfile.ZIP_BZIP2), "cannot be read"),
+    "half of a tar.gz": (tar_of({"main.tf": MAIN * 100})[:-20], "cannot be read"),
+    "half of a zip": (zip_of({"main.tf": "x" * 1_000}, zipfile.ZIP_STORED)[:-30], "cannot be read"),
+    "a damaged LZMA": (damaged_zip(zipfile.ZIP_LZMA), "cannot be read"),
+    "a damaged bzip2": (damaged_zip(zipfile.ZIP_BZIP2), "cannot be read"),
     "an empty body": (b"", "cannot be read"),
 }
 
@@ -108,8 +108,8 @@ def test_a_hostile_archive_is_refused(content: bytes, why: str) -> None:
 def test_a_link_in_a_zip_is_refused() -> None:
     entry = zipfile.ZipInfo("main.tf")
     entry.external_attr = 0o120777 << 16
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(entry, "/etc/passwd")
     with pytest.raises(BadInput, match="is a link"):
-        read_archive(made.getvalue())
+        read_archive(buffer.getvalue())

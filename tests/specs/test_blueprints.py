@@ -86,8 +86,8 @@ class Configuration:
             if address.startswith(f"{kind}.")
         }
 
-    def used(self) -> set[str]:
-        """What anything but a variable's own validation refers to."""
+    def names_used(self) -> set[str]:
+        """Return the references of all blocks except the variables' own validations."""
         blocks = [block for block in self.blocks.values() if not block.address.startswith("var.")]
         return set().union(*(block.references for block in [*blocks, *self.providers]))
 
@@ -121,11 +121,11 @@ def _add(configuration: Configuration, kind: str, entry: dict[str, Any]) -> None
         for label, body in entry.items():
             configuration.providers.append(Block(label.strip('"'), body, frozenset(references_in(body))))
     else:
-        for address, body in _labelled(kind, entry):
+        for address, body in _labelled_blocks(kind, entry):
             _declare(configuration, address, body)
 
 
-def _labelled(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _labelled_blocks(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     prefix = {"variable": "var.", "resource": ""}.get(kind, f"{kind}.")
     for label, body in entry.items():
         if kind in {"resource", "data"}:
@@ -152,13 +152,13 @@ _BUILT_IN = {"each", "self", "count", "path", "terraform"}
 def references_in(body: Any) -> set[str]:
     """The addresses that a block refers to: `var.name`, `local.name`, `data.type.name`, `type.name`."""
     iterators = set(_dynamic_labels(body)) | _BUILT_IN
-    found = set()
+    addresses = set()
     for code in map(_without_literals, _strings(body)):
         loops = {name for match in _ITERATOR.finditer(code) for name in match.groups() if name}
         for root, rest in _TRAVERSAL.findall(code):
             if root not in iterators | loops:
-                found.add(_address(root, rest.lstrip(".").split(".")))
-    return found
+                addresses.add(_address(root, rest.lstrip(".").split(".")))
+    return addresses
 
 
 def _address(root: str, rest: list[str]) -> str:
@@ -275,29 +275,29 @@ def plan_of_variables(name: str, values: dict[str, Any], folder: Path) -> subpro
     return terraform("plan", "-input=false", "-no-color", cwd=folder)
 
 
-def unwrapped(text: str) -> str:
+def join_lines(text: str) -> str:
     """A message of Terraform's as one line, without the frame that it draws."""
     return " ".join(text.replace("│", " ").split())
 
 
 @every_blueprint
 def test_files_are_formatted_as_terraform_formats_them(name: str) -> None:
-    done = terraform("fmt", "-check", "-diff", "-recursive", cwd=BLUEPRINTS / name)
-    assert (done.returncode, done.stdout) == (0, "")
+    completed = terraform("fmt", "-check", "-diff", "-recursive", cwd=BLUEPRINTS / name)
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
 @every_blueprint
 def test_terraform_reads_the_configuration(name: str, tmp_path: Path) -> None:
     for filename, text in load_blueprint(name).files.items():
         (tmp_path / filename).write_text(text)
-    done = terraform("providers", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    completed = terraform("providers", cwd=tmp_path)
+    assert completed.returncode == 0, completed.stderr
 
 
 @every_blueprint
 def test_the_defaults_pass_the_blueprints_own_validation(name: str, tmp_path: Path) -> None:
-    done = plan_of_variables(name, {}, tmp_path)
-    assert done.returncode == 0, done.stderr
+    completed = plan_of_variables(name, {}, tmp_path)
+    assert completed.returncode == 0, completed.stderr
 
 
 @every_blueprint
@@ -306,8 +306,8 @@ def test_every_choice_of_the_form_passes_the_blueprints_own_validation(name: str
     # One after the other, all variables at once: as many plans as the longest list has choices.
     for number in range(max(map(len, choices.values()), default=0)):
         values = {key: options[number % len(options)] for key, options in choices.items()}
-        done = plan_of_variables(name, values, tmp_path)
-        assert done.returncode == 0, done.stderr
+        completed = plan_of_variables(name, values, tmp_path)
+        assert completed.returncode == 0, completed.stderr
 
 
 @pytest.mark.parametrize(
@@ -354,10 +354,10 @@ def test_every_choice_of_the_form_passes_the_blueprints_own_validation(name: str
 def test_a_value_that_would_fail_in_the_cloud_is_refused_with_the_remedy(
     name: str, values: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    done = plan_of_variables(name, values, tmp_path)
-    assert done.returncode == 1
-    assert "Invalid value for variable" in done.stderr
-    assert message in unwrapped(done.stderr)
+    completed = plan_of_variables(name, values, tmp_path)
+    assert completed.returncode == 1
+    assert "Invalid value for variable" in completed.stderr
+    assert message in join_lines(completed.stderr)
 
 
 # References
@@ -381,7 +381,7 @@ def test_every_reference_leads_to_a_declaration(name: str) -> None:
 def test_nothing_is_declared_in_vain(name: str, kind: str) -> None:
     configuration = read(name)
     declared = {f"{kind}.{address}" for address in configuration.of_kind(kind)}
-    assert declared - configuration.used() == set()
+    assert declared - configuration.names_used() == set()
 
 
 @every_blueprint
@@ -389,9 +389,9 @@ def test_every_provider_in_use_is_required_with_its_source_and_version(name: str
     configuration = read(name)
     addresses = [*configuration.of_kind("resource"), *configuration.of_kind("data")]
     # terraform_data comes with Terraform itself.
-    used = {address.split("_")[0] for address in addresses} - {"terraform"}
+    names_used = {address.split("_")[0] for address in addresses} - {"terraform"}
     required = required_providers(configuration)
-    assert used | {provider.address for provider in configuration.providers} == set(required)
+    assert names_used | {provider.address for provider in configuration.providers} == set(required)
     for provider in required.values():
         assert re.fullmatch(r'"hashicorp/[a-z]+"', provider["source"])
         assert provider["version"].startswith('"~> ')
@@ -416,7 +416,7 @@ def meta(name: str) -> dict[str, Any]:
 
 
 def declared_variables(name: str) -> dict[str, Any]:
-    """As the form has them: type, description and default, without HCL's quotes."""
+    """Return the variables in the form's shape: type, description and default, without HCL's quotes."""
     options = hcl2.SerializationOptions(with_comments=False, strip_string_quotes=True, explicit_blocks=False)
     parsed = hcl2.loads((BLUEPRINTS / name / "variables.tf").read_text(), serialization_options=options)
     return {key: body for entry in parsed["variable"] for key, body in entry.items()}
@@ -437,16 +437,16 @@ def test_the_form_and_the_configuration_have_the_same_variables(name: str) -> No
         assert same_value(form[key].get("default"), variable.get("default")), key
 
 
-def same_value(left: Any, right: Any) -> bool:
+def same_value(first: Any, second: Any) -> bool:
     """Equal, and of one type: YAML's 17 is not HCL's "17"."""
-    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 @every_blueprint
 def test_every_field_of_the_form_is_usable(name: str) -> None:
-    known = {"type", "description", "default", "choices", "picker", "group", "sensitive"}
+    known_keys = {"type", "description", "default", "choices", "picker", "group", "sensitive"}
     for key, form in form_of(name).items():
-        assert set(form) <= known, key
+        assert set(form) <= known_keys, key
         assert form["description"].endswith("."), key
         assert form.get("default") in form.get("choices", [form.get("default")]), key
         assert form.get("picker") in {None, *PICKERS}, key
@@ -527,20 +527,20 @@ def test_a_variable_for_a_secret_has_no_default(name: str) -> None:
 
 @every_platform
 def test_a_destroy_begins_with_the_protection(name: str) -> None:
-    """Whatever the protection depends on is destroyed after it, and so not at all while it refuses."""
+    """The protection is destroyed before everything it depends on, so a refusal keeps all of that."""
     configuration = read(name)
     guarded = reachable(configuration, "terraform_data.protection")
     assert set(configuration.of_kind("resource")) - guarded == set()
 
 
 def reachable(configuration: Configuration, start: str) -> set[str]:
-    seen, waiting = set(), [start]
+    reached, waiting = set(), [start]
     while waiting:
         address = waiting.pop()
-        if address in configuration.blocks and address not in seen:
-            seen.add(address)
+        if address in configuration.blocks and address not in reached:
+            reached.add(address)
             waiting += configuration.blocks[address].references
-    return seen
+    return reached
 
 
 @every_platform
@@ -552,7 +552,7 @@ def test_a_protected_platform_refuses_to_be_destroyed_and_says_how_it_can_be(
 
     refused = terraform("destroy", "-auto-approve", "-input=false", "-no-color", cwd=tmp_path)
     assert refused.returncode == 1
-    assert "Set deletion_protection to false, deploy, then destroy" in unwrapped(refused.stderr)
+    assert "Set deletion_protection to false, deploy, then destroy" in join_lines(refused.stderr)
     assert "terraform_data.stand_in" in terraform("state", "list", cwd=tmp_path).stdout
 
     unprotected = ("-auto-approve", "-input=false", "-var=deletion_protection=false")
@@ -575,7 +575,7 @@ def write_protection(name: str, folder: Path) -> None:
 @every_platform
 def test_the_readme_answers_what_an_engineer_asks_first(name: str) -> None:
     text = (BLUEPRINTS / name / "README.md").read_text()
-    for heading in ("What it makes", "Before you deploy", "Afterwards", "Destroying", "What was checked"):
+    for heading in ("What it creates", "Before you deploy", "After the deploy", "Destroying", "Verification"):
         assert f"## {heading}\n" in text
     assert "not been applied" in " ".join(text.split())
 
@@ -584,5 +584,5 @@ def test_the_readme_answers_what_an_engineer_asks_first(name: str) -> None:
 def test_the_readme_names_only_variables_and_outputs_that_exist(name: str) -> None:
     text = (BLUEPRINTS / name / "README.md").read_text()
     configuration = read(name)
-    known = {*configuration.of_kind("var"), *configuration.of_kind("output")}
-    assert set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text)) - known == set()
+    known_keys = {*configuration.of_kind("var"), *configuration.of_kind("output")}
+    assert set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text)) - known_keys == set()

@@ -1,4 +1,4 @@
-"""What the console's Git client does not let happen: redirects inside, names that change, endless packs."""
+"""Refusals of the console's Git client: redirects to internal hosts, changing names, endless packs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.git_host import Repository
 def redirecting(settings: Any) -> Iterator[tuple[str, list[str]]]:
     """A host that an operator has allowed, and that sends everybody to where only it may be reached."""
     settings.SLIPWAY_GIT_ALLOWED_HOSTS = ["localhost"]
-    asked: list[str] = []
+    requested_paths: list[str] = []
 
     class Redirect(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested_paths.append(self.path)
             self.send_response(302)
             self.send_header("Location", f"http://127.0.0.1:{server.server_port}/metadata")
             self.end_headers()
@@ -39,17 +39,17 @@ def redirecting(settings: Any) -> Iterator[tuple[str, list[str]]]:
     server = HTTPServer(("127.0.0.1", 0), Redirect)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield f"http://localhost:{server.server_port}/x.git", asked
+    yield f"http://localhost:{server.server_port}/x.git", requested_paths
     server.shutdown()
     thread.join()
     server.server_close()
 
 
 def test_a_redirect_to_an_internal_address_is_not_followed(redirecting: tuple[str, list[str]]) -> None:
-    url, asked = redirecting
+    url, requested_paths = redirecting
     with pytest.raises(BadInput, match=r"plain http is allowed only|internal address"):
         resolve(GitSource(url, "main"))
-    assert asked == ["/x.git/info/refs?service=git-upload-pack"]
+    assert requested_paths == ["/x.git/info/refs?service=git-upload-pack"]
 
 
 def test_a_name_that_changes_after_it_was_checked_reaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_which_addresses_are_public(address: str, public: bool) -> None:
     assert is_public(address) is public
 
 
-def packed(*blobs: bytes) -> io.BytesIO:
+def pack_of(*blobs: bytes) -> io.BytesIO:
     entries = [_header(len(blob)) + zlib.compress(blob) for blob in blobs]
     return io.BytesIO(b"PACK" + (2).to_bytes(4, "big") + len(blobs).to_bytes(4, "big") + b"".join(entries))
 
@@ -108,11 +108,11 @@ def _header(size: int) -> bytes:
 
 
 def test_a_pack_is_measured_before_it_is_opened() -> None:
-    check_pack(packed(b"small", b"x" * 1_000), limit_bytes=1_005)
+    check_pack(pack_of(b"small", b"x" * 1_000), limit_bytes=1_005)
     with pytest.raises(PackTooLarge):
-        check_pack(packed(b"small", b"x" * 1_001), limit_bytes=1_005)
+        check_pack(pack_of(b"small", b"x" * 1_001), limit_bytes=1_005)
     with pytest.raises(PackTooLarge):
-        check_pack(packed(b"\0" * 20_000_000), limit_bytes=1_000_000)
+        check_pack(pack_of(b"\0" * 20_000_000), limit_bytes=1_000_000)
 
 
 def test_a_pack_that_lies_is_refused() -> None:

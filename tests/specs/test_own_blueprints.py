@@ -26,12 +26,12 @@ IN_FOLDER = {f"blueprints/network/{name}": text for name, text in FILES.items()}
 
 def catalogue(api: Http, tenant: Tenant) -> dict[str, dict[str, Any]]:
     answer = api.get(f"/api/organizations/{tenant.organization.slug}/blueprints")
-    return {one["name"]: one for one in answer.json()["data"]}
+    return {row["name"]: row for row in answer.json()["data"]}
 
 
 def add(api: Http, tenant: Tenant, repository: Repository, **body: Any) -> Any:
-    wanted = {"name": "network", "url": repository.url, "path": "blueprints/network", **body}
-    return api.post(f"/api/organizations/{tenant.organization.slug}/blueprints", json=wanted)
+    body_fields = {"name": "network", "url": repository.url, "path": "blueprints/network", **body}
+    return api.post(f"/api/organizations/{tenant.organization.slug}/blueprints", json=body_fields)
 
 
 def test_one_is_added_and_a_spec_is_made_from_it(
@@ -46,8 +46,8 @@ def test_one_is_added_and_a_spec_is_made_from_it(
     admin = console.person(ours, "admin")
     added = add(admin, ours, repository)
     assert (added.status_code, added.json()["commit"]) == (201, commit)
-    shown = catalogue(admin, ours)["network"]
-    assert (shown["title"], shown["own"], shown["clouds"]) == ("Company network", True, ["aws"])
+    entry = catalogue(admin, ours)["network"]
+    assert (entry["title"], entry["own"], entry["clouds"]) == ("Company network", True, ["aws"])
     assert {"demo", "aws-platform"} < catalogue(admin, ours).keys()
     assert "network" not in catalogue(console.person(theirs, "viewer"), theirs)
     spec = new_spec(console.person(ours, "operator"), ours, source={"kind": "blueprint", "name": "network"})
@@ -79,7 +79,7 @@ def test_it_is_read_again_on_request_and_specs_stay_as_they_are(
     record_deploy(spec=spec, outputs={"cluster_endpoint": {"sensitive": False, "value": "https://x.example"}})
     assert admin.get(address(spec)).json()["components"] == {"cluster": "https://x.example"}
     actions = AuditEvent.objects.filter(action__startswith="blueprint.").order_by("id")
-    assert [one.action for one in actions] == ["blueprint.added", "blueprint.refreshed", "blueprint.removed"]
+    assert [row.action for row in actions] == ["blueprint.added", "blueprint.refreshed", "blueprint.removed"]
 
 
 def laughs() -> str:
@@ -105,13 +105,13 @@ def test_bad_ones_are_refused(console: Console, ours: Tenant, repository: Reposi
     repository.commit({"list/main.tf": "", "list/blueprint.yaml": "- a\n"})
     admin = console.person(ours, "admin")
     assert add(console.person(ours, "operator"), ours, repository).status_code == 403
-    said = {
+    messages = {
         "source.path": {"path": "nowhere"},
         "source.files": {"path": "bad"},
         "source.ref": {"ref": "no-such-branch"},
         "source.url": {"url": "https://10.0.0.1/x.git"},
     }
-    for field, body in said.items():
+    for field, body in messages.items():
         assert refusal(add(admin, ours, repository, **body))[:2] == (400, field)
     odd = add(admin, ours, repository, path="odd")
     assert (odd.status_code, odd.json()["file"], "not YAML" in odd.json()["detail"]) == (
@@ -120,10 +120,10 @@ def test_bad_ones_are_refused(console: Console, ours: Tenant, repository: Reposi
         True,
     )
     assert add(admin, ours, repository, path="list").status_code == 400
-    for what, text in BAD_META.items():
+    for case, text in BAD_META.items():
         repository.commit({"list/blueprint.yaml": text})
         refused = add(admin, ours, repository, path="list")
-        assert (refused.status_code, refused.json().get("file")) == (400, "blueprint.yaml"), what
+        assert (refused.status_code, refused.json().get("file")) == (400, "blueprint.yaml"), case
     assert refusal(add(admin, ours, repository, name="demo"))[:2] == (409, "name")
     assert add(admin, ours, repository, name="Bad Name").status_code == 400
     assert OwnBlueprint.objects.count() == 0

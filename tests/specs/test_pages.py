@@ -14,19 +14,19 @@ from tests.git_host import Repository
 from tests.page_source import source_of
 from tests.people import Tenant
 from tests.specs.editing import FILES, Browser
-from tests.specs.test_archives import HOSTILE, zipped
+from tests.specs.test_archives import HOSTILE, zip_of
 from tests.specs.test_refusals import BAD_SOURCES
 
 TYPED_FILES = {"file-name": list(FILES), "file-text": list(FILES.values())}
 
 
 def sent_to(answer: Any) -> str:
-    """Where an accepted form leads."""
+    """Return the address that an accepted form leads to."""
     assert answer.status_code == 200, source_of(answer)
     return str(answer["HX-Location"])
 
 
-def made(browser: Browser, **fields: Any) -> Spec:
+def create_spec(browser: Browser, **fields: Any) -> Spec:
     form = {"source": "inline", "name": "Shop", "then": "stay", **TYPED_FILES, **fields}
     assert '"/ours/specs/shop/"' in sent_to(browser.post("specs/new/create", form))
     return Spec.objects.get(slug="shop")
@@ -74,10 +74,10 @@ def test_files_become_a_spec_and_what_they_declare_becomes_fields(ours: Tenant) 
     again = source_of(browser.post("specs/new/variables", {"source": "inline", **TYPED_FILES, **typed}))
     assert 'name="var-size" class="mono" value="77"' in again
     broken = {"source": "inline", "file-name": ["a.tf"], "file-text": ["locals {"], **typed}
-    kept = source_of(browser.post("specs/new/variables", broken))
-    assert '<input type="hidden" name="var-size" value="77">' in kept
-    assert "typed-secret" not in again + kept
-    spec = made(browser, **{"var-size": "5", "var-zones": '["a"]', "secret-password": "a-long-secret"})
+    page_source = source_of(browser.post("specs/new/variables", broken))
+    assert '<input type="hidden" name="var-size" value="77">' in page_source
+    assert "typed-secret" not in again + page_source
+    spec = create_spec(browser, **{"var-size": "5", "var-zones": '["a"]', "secret-password": "a-long-secret"})
     document = spec.revisions.get().document
     assert document["files"] == FILES
     assert document["variables"] == {"size": 5}
@@ -85,8 +85,8 @@ def test_files_become_a_spec_and_what_they_declare_becomes_fields(ours: Tenant) 
 
 
 def test_an_archive_counts_instead_of_the_fields(ours: Tenant) -> None:
-    archive = SimpleUploadedFile("project.zip", zipped({f"top/{name}": text for name, text in FILES.items()}))
-    spec = made(
+    archive = SimpleUploadedFile("project.zip", zip_of({f"top/{name}": text for name, text in FILES.items()}))
+    spec = create_spec(
         Browser(ours, ours.operator), archive=archive, **{"file-name": ["x.tf"], "file-text": ["broken {"]}
     )
     assert spec.revisions.get().document["files"] == FILES
@@ -94,7 +94,7 @@ def test_an_archive_counts_instead_of_the_fields(ours: Tenant) -> None:
 
 def test_every_bad_source_is_refused_on_the_page_with_field_and_line(ours: Tenant) -> None:
     browser = Browser(ours, ours.operator)
-    spec = made(browser)
+    spec = create_spec(browser)
     for why, (source, field, words) in BAD_SOURCES.items():
         if not isinstance(source, dict) or source.get("kind") not in ("inline", "git") or "archive" in source:
             continue
@@ -146,9 +146,9 @@ def test_bombs_and_bad_values_are_refused_on_the_page(ours: Tenant) -> None:
 def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> None:
     repository.commit({"main.tf": "locals {\n", "docs/readme.md": "x"})
     browser = Browser(ours, ours.operator)
-    spec = made(browser)
+    spec = create_spec(browser)
 
-    def refused(answer: Any, field: str, words: str) -> None:
+    def assert_refused(answer: Any, field: str, words: str) -> None:
         page = html.unescape(source_of(answer))
         assert answer.status_code in (400, 404), page
         assert f'data-field="{field}"' in page
@@ -159,37 +159,39 @@ def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> No
         answer = browser.post("specs/shop/source/", form)
         assert answer.status_code in (400, 413), why
         assert re.search(words, html.unescape(source_of(answer))), why
-    for field, words, given in (
+    for field, words, fields in (
         ("source.ref", "no branch, tag or commit", {"ref": "no-such-branch"}),
         ("source.path", "There are no files below", {"path": "no/such/folder"}),
-        ("source.path", "no `..`", {"path": "../x"}),
+        ("source.path", "without `..`", {"path": "../x"}),
         ("source.ref", "is not a branch", {"ref": "--upload-pack=id"}),
         ("source.files", "main.tf, line 1", {}),
     ):
-        form = {"source": "git", "based_on": "1", "url": repository.url, "ref": "main", "path": "", **given}
-        refused(browser.post("specs/shop/source/", form), field, words)
-    gone = {"source": "blueprint", "based_on": "1", "blueprint": "../demo"}
-    refused(browser.post("specs/shop/source/", gone), "", "no blueprint named")
+        form = {"source": "git", "based_on": "1", "url": repository.url, "ref": "main", "path": "", **fields}
+        assert_refused(browser.post("specs/shop/source/", form), field, words)
+    form = {"source": "blueprint", "based_on": "1", "blueprint": "../demo"}
+    assert_refused(browser.post("specs/shop/source/", form), "", "no blueprint named")
     for sensitive in ({}, {"sensitive": "on"}):
         unknown = {"category": "variables", "name": "sise", "value": "3", **sensitive}
-        refused(browser.post("specs/shop/add-variable", unknown), "variables.sise", "has no variable 'sise'")
+        assert_refused(
+            browser.post("specs/shop/add-variable", unknown), "variables.sise", "has no variable 'sise'"
+        )
         wrong = {"category": "variables", "value": '["a", {}]', **sensitive}
         answer = browser.post("specs/shop/variables/zones", wrong)
-        refused(answer, "variables.zones", "expected string, got map")
+        assert_refused(answer, "variables.zones", "expected string, got map")
     for name in ("TF_LOG", "PATH", "LD_PRELOAD"):
         answer = browser.post("specs/shop/add-variable", category="environment", name=name, value="x")
-        refused(answer, "name", "is used by the runner itself")
+        assert_refused(answer, "name", "is used by the runner itself")
     past = {
         "name": "Shop", "environment": "development", "required_approvals": "1", "plan_max_age_hours": "1",
         "expires_at": "2020-01-01T00:00",
     }  # fmt: skip
-    refused(browser.post("specs/shop/settings/", past), "expires_at", "has passed")
+    assert_refused(browser.post("specs/shop/settings/", past), "expires_at", "has passed")
     assert spec.revisions.count() == Spec.objects.count() == 1
 
 
 def test_variables_are_set_and_removed_with_their_forms(ours: Tenant) -> None:
     browser = Browser(ours, ours.operator)
-    spec = made(browser)
+    spec = create_spec(browser)
     page = browser.reads("specs/shop/variables/")
     assert "default" in page
     assert "(sensitive)" in page
@@ -209,15 +211,13 @@ def test_variables_are_set_and_removed_with_their_forms(ours: Tenant) -> None:
 
 def test_two_revisions_stand_side_by_side_and_one_is_restored(ours: Tenant) -> None:
     browser = Browser(ours, ours.operator)
-    spec = made(browser, **{"var-password": "first-secret-value"})
-    changed = {
+    spec = create_spec(browser, **{"var-password": "first-secret-value"})
+    form = {
         "file-name": list(FILES),
         "file-text": [FILES["main.tf"].replace("size", "zones"), FILES["variables.tf"]],
     }
     sent_to(
-        browser.post(
-            "specs/shop/source/", {"source": "inline", "message": "Zones", "based_on": "1", **changed}
-        )
+        browser.post("specs/shop/source/", {"source": "inline", "message": "Zones", "based_on": "1", **form})
     )
     sent_to(browser.post("specs/shop/variables/password", category="variables", value="second-secret-value"))
     assert "Zones" in browser.reads("specs/shop/revisions/")
@@ -235,7 +235,7 @@ def test_two_revisions_stand_side_by_side_and_one_is_restored(ours: Tenant) -> N
 
 def test_settings_are_saved_and_bad_ones_refused(ours: Tenant) -> None:
     browser = Browser(ours, ours.operator)
-    spec = made(browser)
+    spec = create_spec(browser)
     pool = ours.new_pool("gpu")
     form = {
         "name": "Shop", "environment": "production", "description": "Sells.", "labels": "team = web\ntier=1",
@@ -260,19 +260,19 @@ def test_settings_are_saved_and_bad_ones_refused(ours: Tenant) -> None:
         ("labels", "x"),
         ("pool", "x"),
     ):
-        refused = browser.post("specs/shop/settings/", {**unprotected, name: value})
-        assert (refused.status_code, f'data-field="{name}"' in source_of(refused)) == (
+        assert_refused = browser.post("specs/shop/settings/", {**unprotected, name: value})
+        assert (assert_refused.status_code, f'data-field="{name}"' in source_of(assert_refused)) == (
             400,
             True,
         ), name
 
 
 def test_variable_sets_have_their_pages(ours: Tenant) -> None:
-    made(Browser(ours, ours.operator))
+    create_spec(Browser(ours, ours.operator))
     admin = Browser(ours, ours.admin)
     sent_to(admin.post("variable-sets/", name="Everywhere"))
-    found = VariableSet.objects.get()
-    path = f"variable-sets/{found.pk}/"
+    variable_set = VariableSet.objects.get()
+    path = f"variable-sets/{variable_set.pk}/"
     sent_to(admin.post(path + "variable", name="size", category="variables", value="21"))
     sent_to(
         admin.post(
@@ -315,17 +315,17 @@ def test_forms_answer_without_scripts(ours: Tenant) -> None:
     form = {"source": "inline", "name": "Shop", "then": "stay", **TYPED_FILES}
     assert plain.post("specs/new/create", form).status_code == 302
     assert "<h1>" in plain.reads("specs/shop/variables/size", category="variables")
-    refused = plain.post("specs/new/create", form)
-    assert (refused.status_code, b"already has a Spec" in refused.content) == (409, True)
+    assert_refused = plain.post("specs/new/create", form)
+    assert (assert_refused.status_code, b"already has a Spec" in assert_refused.content) == (409, True)
 
 
 def test_a_viewer_sees_the_pages_and_no_way_to_change_anything(ours: Tenant) -> None:
-    made(Browser(ours, ours.operator))
+    create_spec(Browser(ours, ours.operator))
     viewer = Browser(ours, ours.viewer)
     for page in ("source/", "variables/", "revisions/", "settings/", ""):
-        shown = viewer.reads(f"specs/shop/{page}")
-        assert 'type="submit" data-key-plan' not in shown
-        assert "Save" not in shown, page
+        page_source = viewer.reads(f"specs/shop/{page}")
+        assert 'type="submit" data-key-plan' not in page_source
+        assert "Save" not in page_source, page
     assert viewer.post("specs/shop/settings/", name="x").status_code in (400, 403)
     assert viewer.post("specs/shop/variables/size", value="1").status_code == 403
     assert viewer.get("specs/shop/variables/size").status_code == 403

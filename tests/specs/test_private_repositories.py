@@ -44,11 +44,11 @@ def test_without_its_token_a_private_repository_is_refused(
     console: Console, ours: Tenant, private: Repository
 ) -> None:
     api, browser = console.person(ours, "operator"), Browser(ours, ours.operator)
-    for given, words in (({}, "asks for a sign-in"), ({"token": "wrong"}, "does not take this token")):
-        status, field, detail = refusal(post_spec(api, ours, source=git(private, **given)))
+    for fields, words in (({}, "requires authentication"), ({"token": "wrong"}, "rejects this token")):
+        status, field, detail = refusal(post_spec(api, ours, source=git(private, **fields)))
         assert (status, field) == (400, "source.token")
         assert words in detail
-        form = {"source": "git", "url": private.url, "ref": "main", "name": "Shop", "then": "stay", **given}
+        form = {"source": "git", "url": private.url, "ref": "main", "name": "Shop", "then": "stay", **fields}
         answer = browser.post("specs/new/create", form)
         assert (answer.status_code, words in answer.content.decode()) == (400, True)
     for odd in ("two words", "new\nline", "", 7):
@@ -109,12 +109,12 @@ def test_what_one_organization_may_read_is_not_anothers(
 def test_a_redirect_to_another_host_does_not_get_the_token(
     console: Console, ours: Tenant, private: Repository, tmp_path: Path
 ) -> None:
-    seen: list[str | None] = []
+    credentials: list[str | None] = []
     target = private.url
 
     class Redirecting(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.headers.get("Authorization"))
+            credentials.append(self.headers.get("Authorization"))
             self.send_response(302)
             self.send_header("Location", target + self.path.removeprefix("/x.git"))
             self.end_headers()
@@ -131,7 +131,7 @@ def test_a_redirect_to_another_host_does_not_get_the_token(
         server.shutdown()
         thread.join()
     assert refusal(answer)[1] == "source.token"
-    assert seen and all(seen), "the host that was named was told"
+    assert credentials and all(credentials), "the host that was named was told"
     assert set(private.host.authorizations) == {""}, "the one it leads to was not"
 
 
@@ -180,16 +180,16 @@ def test_a_private_repository_is_planned_and_applied(
     runner = start_runner()
     api: Http = console.person(ours, "operator")
     spec = new_spec(api, ours, source=git(private, token=TOKEN))
-    planned = succeeded(request_plan(spec=spec, requested_by=ours.operator))
-    deployed = succeeded(request_deploy(plan=plan_of(planned), requested_by=ours.operator))
+    planned = wait_for_success(request_plan(spec=spec, requested_by=ours.operator))
+    deployed = wait_for_success(request_deploy(plan=plan_of(planned), requested_by=ours.operator))
     assert any("looked" in line for line in messages(deployed))
-    told = "\n".join([*messages(planned), *messages(deployed), runner.log])
-    assert TOKEN not in told
+    output = "\n".join([*messages(planned), *messages(deployed), runner.log])
+    assert TOKEN not in output
     assert "(sensitive)" not in "\n".join(messages(deployed)), "there was nothing to mask"
     assert TOKEN not in everything_stored()
 
 
-def succeeded(job: Job) -> Job:
-    ended = wait_for_end(job)
-    assert ended.status == "SUCCESS", messages(job)
-    return ended
+def wait_for_success(job: Job) -> Job:
+    finished_job = wait_for_end(job)
+    assert finished_job.status == "SUCCESS", messages(job)
+    return finished_job

@@ -1,4 +1,4 @@
-"""What is read out of a configuration, and what is wrong with it: the file, the line, the remedy."""
+"""Reading configurations, and refusing bad ones with the file, the line and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from console.errors import BadInput
 from specs.configuration import (
     Configuration,
-    _declared_as,
+    _declaration_pattern,
     _line_of,
     _variable_lines,
     check_variables,
@@ -25,7 +25,7 @@ from specs.terraform_types import NotAType, mismatch, parse_type
 TYPED = """
 variable "name" {
   type        = string
-  description = "What everything is named after."
+  description = "The name prefix of every resource."
 }
 
 variable "replicas" {
@@ -55,18 +55,21 @@ variable "anything" {}
 
 
 def test_types_descriptions_and_defaults_come_from_the_configuration_itself() -> None:
-    found = read_configuration({"variables.tf": TYPED}).variables
-    assert list(found) == ["name", "replicas", "network", "password", "anything"]
-    assert (found["name"].required, found["name"].description) == (True, "What everything is named after.")
-    assert (str(found["replicas"].type), found["replicas"].default) == (
+    variables = read_configuration({"variables.tf": TYPED}).variables
+    assert list(variables) == ["name", "replicas", "network", "password", "anything"]
+    assert (variables["name"].required, variables["name"].description) == (
+        True,
+        "The name prefix of every resource.",
+    )
+    assert (str(variables["replicas"].type), variables["replicas"].default) == (
         "map(number)",
         {"checkout": 3, "search": 2},
     )
-    assert (found["network"].required, found["network"].default) == (False, None)
-    assert found["password"].sensitive
-    assert found["password"].description == "Never shown.\nNot even here."
-    assert str(found["anything"].type) == "any"
-    assert [one.line for one in found.values()] == [2, 7, 12, 20, 29]
+    assert (variables["network"].required, variables["network"].default) == (False, None)
+    assert variables["password"].sensitive
+    assert variables["password"].description == "Never shown.\nNot even here."
+    assert str(variables["anything"].type) == "any"
+    assert [item.line for item in variables.values()] == [2, 7, 12, 20, 29]
 
 
 def test_json_configurations_are_read_as_well() -> None:
@@ -76,11 +79,11 @@ def test_json_configurations_are_read_as_well() -> None:
 
 
 def test_what_was_read_is_the_same_after_it_was_kept() -> None:
-    read = read_configuration({"variables.tf": TYPED})
-    assert Configuration.from_json(read.as_json()) == read
+    configuration = read_configuration({"variables.tf": TYPED})
+    assert Configuration.from_json(configuration.as_json()) == configuration
 
 
-@pytest.mark.parametrize("blueprint", blueprints(), ids=lambda one: one.name)
+@pytest.mark.parametrize("blueprint", blueprints(), ids=lambda item: item.name)
 def test_the_quick_way_finds_the_same_variables_of_a_blueprint(blueprint: Any) -> None:
     assert list(read_variables(blueprint.files).variables) == list(blueprint.variables)
 
@@ -141,11 +144,11 @@ BAD_FILES = {
     "bad JSON": ({"main.tf.json": '{\n "variable": {},\n oops}'}, ("main.tf.json", 3, "Correct it")),
     "a NUL that is written as an escape": (
         {"v.tf": 'variable "v" {\n  default = "a\\u0000"\n}\n'},
-        ("v.tf", 1, "no text"),
+        ("v.tf", 1, "not text"),
     ),
     "half a character in JSON": (
         {"v.tf.json": '{"variable": {"v": {"description": "\\ud800"}}}'},
-        ("v.tf.json", 1, "no text"),
+        ("v.tf.json", 1, "not text"),
     ),
     "no number in a file of values": (
         {"main.tf": DECLARED, "x.auto.tfvars.json": '{"zone": [NaN]}'},
@@ -164,21 +167,21 @@ BAD_FILES = {
         {"a.tf": 'variable "a" {}\n', "b.tf": '\n\nvariable "a" {}\n'},
         ("b.tf", 3, "is declared in a.tf already"),
     ),
-    "locals in a circle": (
+    "locals in a cycle": (
         {"main.tf": "locals {\n  one = 1\n  a = local.b\n  b = local.a\n}\n"},
         ("main.tf", 3, "local.a → local.b → local.a"),
     ),
-    "a local of itself": ({"main.tf": 'locals {\n  a = "${local.a}x"\n}\n'}, ("main.tf", 2, "circle")),
-    "resources in a circle over two files": (
+    "a local of itself": ({"main.tf": 'locals {\n  a = "${local.a}x"\n}\n'}, ("main.tf", 2, "cycle")),
+    "resources in a cycle over two files": (
         {
             "a.tf": '\nresource "terraform_data" "a" {\n  input = terraform_data.b.id\n}\n',
             "b.tf": 'resource "terraform_data" "b" {\n  input = [for x in [1] : terraform_data.a.id]\n}\n',
         },
         ("a.tf", 2, "terraform_data.a → terraform_data.b → terraform_data.a"),
     ),
-    "data and a local in a circle": (
+    "data and a local in a cycle": (
         {"m.tf": 'data "http" "x" {\n  url = local.u\n}\nlocals {\n  u = data.http.x.url\n}\n'},
-        ("m.tf", 5, "Take one of the references out"),
+        ("m.tf", 5, "Remove one of the references"),
     ),
     "nesting without end": (
         {"m.tf": "locals {\n a = " + "[" * 4_000 + "]" * 4_000 + "\n}\n"},
@@ -194,11 +197,11 @@ BAD_FILES = {
     ),
     "a module that is not there": (
         {"main.tf": '\nmodule "m" {\n  source = "./net"\n}\n', "net/README.md": "x"},
-        ("main.tf", 2, "module 'm' is in './net', and no .tf file is there"),
+        ("main.tf", 2, "module 'm' is in './net', but that folder has no .tf file"),
     ),
     "a module that calls itself": (
         {"main.tf": 'module "m" { source = "./" }\n'},
-        ("main.tf", 1, "leads back to itself"),
+        ("main.tf", 1, "calls itself again"),
     ),
     "modules without end": (
         {
@@ -207,13 +210,13 @@ BAD_FILES = {
         },
         ("m49/main.tf", 1, "nested more than 50 modules deep"),
     ),
-    "modules in a circle": (
+    "modules in a cycle": (
         {
             "main.tf": 'module "a" { source = "./a" }\n',
             "a/main.tf": 'module "b" { source = "../b" }\n',
             "b/main.tf.json": '{\n "module": {\n "a": {"source": "../a"}}}',
         },
-        ("b/main.tf.json", 3, "leads back to itself"),
+        ("b/main.tf.json", 3, "calls itself again"),
     ),
     "a file that is a folder as well": (
         {"main.tf": "", "m": "x", "m/a.tf": ""},
@@ -237,11 +240,11 @@ BAD_FILES = {
 
 @pytest.mark.parametrize(("files", "said"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_bad_configuration_is_refused_with_file_line_and_remedy(
-    files: dict[str, str], said: tuple[str | None, int | None, str]
+    files: dict[str, str], expected: tuple[str | None, int | None, str]
 ) -> None:
     with pytest.raises(BadInput) as refused:
         read_configuration(files)
-    file, line, words = said
+    file, line, words = expected
     assert words in str(refused.value)
     assert (refused.value.extra.get("file"), refused.value.extra.get("line")) == (file, line)
     assert refused.value.extra["field"] == "source.files"
@@ -267,7 +270,7 @@ EOT
 MODULE = {"m/main.tf": 'variable "id" {}\noutput "cidr" { value = "x" }\n'}
 
 
-def test_what_only_looks_like_a_circle_is_none() -> None:
+def test_what_only_looks_like_a_cycle_is_none() -> None:
     read_configuration({"main.tf": NO_CIRCLE, **MODULE})
 
 
@@ -291,8 +294,8 @@ VALID = {
 @pytest.mark.parametrize("expression", VALID.values(), ids=VALID)
 def test_what_terraform_takes_is_read_and_its_references_are_seen(expression: str) -> None:
     read_configuration({"main.tf": f"locals {{\n  a = {expression}\n  y = []\n}}\n"})
-    circle = refusal_of({"main.tf": f"locals {{\n  a = {expression}\n  y = [local.a]\n}}\n"})
-    assert "local.a → local.y → local.a" in str(circle)
+    cycle = refusal_of({"main.tf": f"locals {{\n  a = {expression}\n  y = [local.a]\n}}\n"})
+    assert "local.a → local.y → local.a" in str(cycle)
 
 
 def test_a_heredoc_is_the_lines_that_it_has() -> None:
@@ -310,10 +313,10 @@ def test_modules_elsewhere_are_left_to_terraform() -> None:
 
 @pytest.mark.timeout(60)
 def test_thousands_of_empty_lines_and_attributes_stop_nobody() -> None:
-    """What takes the square of a file's length holds the interpreter, and with it the whole console."""
+    """Parsing stays linear in a file's length: quadratic work would block the whole console."""
     text = "\n" * 400_000 + 'resource "terraform_data" "a" {}\nvariable "v" {\n}\n'
-    assert _line_of(text, _declared_as("terraform_data.a")) == 400_001
-    assert _line_of(text, _declared_as("local.none")) == 1
+    assert _line_of(text, _declaration_pattern("terraform_data.a")) == 400_001
+    assert _line_of(text, _declaration_pattern("local.none")) == 1
     assert _variable_lines(text) == {"v": 400_002}
     many = ", ".join(f"a{n}   =   string" for n in range(20_000))
     assert len(parse_type(f"object({{{many}}})").attributes) == 20_000
@@ -373,8 +376,8 @@ def test_unknown_and_missing_variables_are_refused_by_name() -> None:
 TYPES = st.recursive(
     st.sampled_from(["string", "number", "bool", "any"]),
     lambda inner: st.one_of(
-        inner.map(lambda one: f"list({one})"),
-        inner.map(lambda one: f"map( {one} )"),
+        inner.map(lambda item: f"list({item})"),
+        inner.map(lambda item: f"map( {item} )"),
         st.lists(inner, max_size=3).map(lambda all: f"tuple([{', '.join(all)}])"),
         st.lists(inner, max_size=3).map(
             lambda all: (

@@ -19,7 +19,7 @@ def inline(**files: str) -> dict[str, Any]:
     return {"kind": "inline", "files": {name.replace("_", "."): text for name, text in files.items()}}
 
 
-def packed(content: bytes) -> dict[str, Any]:
+def archive_of(content: bytes) -> dict[str, Any]:
     return {"kind": "inline", "archive": base64.b64encode(content).decode()}
 
 
@@ -29,7 +29,7 @@ def git(url: str, **more: str) -> dict[str, Any]:
 
 BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
     "HCL that does not parse": (inline(main_tf="locals {\n a = = 1\n}\n"), "source.files", "main.tf, line 2"),
-    "a circle": (inline(main_tf="locals {\n a = local.b\n b = local.a\n}\n"), "source.files", "in a circle"),
+    "a cycle": (inline(main_tf="locals {\n a = local.b\n b = local.a\n}\n"), "source.files", "cycle"),
     "a module that does not parse": (
         {"kind": "inline", "files": {"main.tf": 'module "m" { source = "./m" }', "m/a.tf": "locals {"}},
         "source.files", "m/a.tf, line 1"),
@@ -38,12 +38,12 @@ BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
         "source.files", "Slipway writes itself"),
     "no files": ({"kind": "inline", "files": {}}, "source.files", "add one that ends in .tf"),
     "files that are no texts": ({"kind": "inline", "files": {"a.tf": 3}}, "source.files", "names and texts"),
-    "a NUL in a file": (inline(main_tf="# \0\n"), "source.files.main.tf", "no text"),
+    "a NUL in a file": (inline(main_tf="# \0\n"), "source.files.main.tf", "not text"),
     "a name that leads out": ({"kind": "inline", "files": {"../a.tf": ""}}, "source.files", "Rename it"),
-    "an archive bomb": (packed(HOSTILE["a zip bomb"][0]), "archive", "unpacks to more than"),
-    "a tar bomb": (packed(HOSTILE["a tar bomb"][0]), "archive", "unpacks to more than"),
-    "a damaged archive": (packed(HOSTILE["a damaged LZMA"][0]), "archive", "Pack it again"),
-    "no archive": (packed(b"hello"), "archive", "Pack it again"),
+    "an archive bomb": (archive_of(HOSTILE["a zip bomb"][0]), "archive", "unpacks to more than"),
+    "a tar bomb": (archive_of(HOSTILE["a tar bomb"][0]), "archive", "unpacks to more than"),
+    "a damaged archive": (archive_of(HOSTILE["a damaged LZMA"][0]), "archive", "Pack it again"),
+    "no archive": (archive_of(b"hello"), "archive", "Pack it again"),
     "no base64": ({"kind": "inline", "archive": "???"}, "source.archive", "expected base64"),
     "no such blueprint": ({"kind": "blueprint", "name": "../demo"}, "", "no blueprint named"),
     "no such kind": ({"kind": "svn"}, "source.kind", "blueprint, inline or git"),
@@ -66,7 +66,7 @@ BAD_SOURCES: dict[str, tuple[Any, str, str]] = {
     "a cloud's metadata": (git("https://169.254.169.254/latest"), "source.url", "internal address"),
     "a private network": (git("https://10.1.2.3/x.git"), "source.url", "internal address"),
     "a private network behind NAT64": (git("https://[64:ff9b::a01:203]/x.git"), "source.url", "internal"),
-    "no host": (git("https:///x.git"), "source.url", "names no host"),
+    "no host": (git("https:///x.git"), "source.url", "has no host"),
     "no address": (git(""), "source.url", "scheme"),
     "half an address": (git("https://[::1"), "source.url", "not a URL"),
     "a bad port": (git("https://example.com:99999/x.git"), "source.url", "not a URL"),
@@ -110,7 +110,7 @@ def test_half_a_character_is_refused(console: Console, ours: Tenant, body: bytes
     )
     status, where, sentence = refusal(answer)
     assert (status, where) == (400, field)
-    assert "half of a character" in sentence
+    assert "an unpaired surrogate" in sentence
 
 
 def test_a_body_that_is_nested_too_deeply_is_refused(console: Console, ours: Tenant) -> None:
@@ -123,9 +123,9 @@ def test_a_body_that_is_nested_too_deeply_is_refused(console: Console, ours: Ten
 
 def test_a_name_in_any_letters_has_an_address(console: Console, ours: Tenant) -> None:
     api = console.person(ours, "operator")
-    made = post_spec(api, ours, name="名前")
-    assert (made.status_code, made.json()["name"]) == (201, "名前"), made.text
-    assert made.json()["slug"].startswith("spec-")
+    answer = post_spec(api, ours, name="名前")
+    assert (answer.status_code, answer.json()["name"]) == (201, "名前"), answer.text
+    assert answer.json()["slug"].startswith("spec-")
     assert post_spec(api, ours, name="名前").status_code == 409
     assert refusal(post_spec(api, ours, name="!?"))[:2] == (400, "name")
 
@@ -135,13 +135,13 @@ def test_what_is_wrong_with_a_repository_is_said(
 ) -> None:
     repository.commit({"main.tf": "locals {\n", "docs/readme.md": "x"})
     api = console.person(ours, "operator")
-    said = {
+    expected = {
         "source.ref": git(repository.url, ref="no-such-branch"),
         "source.path": git(repository.url, path="no/such/folder"),
         "source.url": git(repository.url.replace("infrastructure", "elsewhere")),
         "source.files": git(repository.url),
     }
-    for field, source in said.items():
+    for field, source in expected.items():
         assert refusal(post_spec(api, ours, source=source))[:2] == (400, field)
     broken = post_spec(api, ours, source=git(repository.url)).json()
     assert (broken["file"], broken["line"]) == ("main.tf", 1)
@@ -156,7 +156,7 @@ BAD_VALUES: dict[str, tuple[str, Any, str]] = {
     "an unknown name": ("sise", 3, "has no variable 'sise'"),
     "another type": ("size", "big", "size: expected number, got string"),
     "another type inside": ("zones", ["a", {}], "zones[1]: expected string, got map"),
-    "a NUL": ("zones", ["a\0"], "no text"),
+    "a NUL": ("zones", ["a\0"], "not text"),
     "a number that no claim can carry": ("size", 10**400, "has more than 64 bits. Give it as text"),
     "a number that would be rounded": ("size", 2**64, "has more than 64 bits. Give it as text"),
     "too deep": ("zones", [[[[[]]]]] * 2, "zones[0]: expected string"),
@@ -167,11 +167,11 @@ BAD_VALUES: dict[str, tuple[str, Any, str]] = {
 def test_a_bad_value_is_refused(console: Console, ours: Tenant, sensitive: bool) -> None:
     api = console.person(ours, "operator")
     spec = new_spec(api, ours)
-    given = "sensitive_variables" if sensitive else "variables"
+    body_field = "sensitive_variables" if sensitive else "variables"
     for name, value, words in BAD_VALUES.values():
         change = api.put(address(spec, f"/variables/{name}"), json={"value": value, "sensitive": sensitive})
-        made = post_spec(api, ours, name="other", **{given: {name: value}})
-        for answer in (change, made):
+        creation = post_spec(api, ours, name="other", **{body_field: {name: value}})
+        for answer in (change, creation):
             status, field, detail = refusal(answer)
             assert (status, words in detail) == (400, True), answer.text
             assert field.startswith(f"variables.{name}")
@@ -183,8 +183,8 @@ def test_a_missing_value_is_refused_before_anything_is_queued(console: Console, 
     files = {"main.tf": 'variable "name" {\n  type = string\n}\n'}
     api = console.person(ours, "operator")
     spec = new_spec(api, ours, source={"kind": "inline", "files": files})
-    asked = api.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
-    assert refusal(asked) == (
+    answer = api.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
+    assert refusal(answer) == (
         400,
         "variables.name",
         "Variable 'name' (string) has no value and no default. Give it a value.",
@@ -252,15 +252,15 @@ def test_settings_are_changed_together_and_on_record(console: Console, ours: Ten
     api = console.person(ours, "operator")
     spec = new_spec(api, ours)
     ours.new_pool("gpu")
-    wanted = {
+    expected = {
         "name": "The shop", "environment": "production", "description": "Sells.", "labels": {"team": "web"},
         "region": "eu-central-1", "terraform_version": ">= 1.8, < 2.0", "auto_apply": True,
         "required_approvals": 2, "plan_max_age_hours": 4, "expires_at": "2027-01-31T12:00:00Z",
         "protected": True, "pool": "gpu", "destroy_guard": {"share": 0.1, "types": ["aws_db_*"]},
     }  # fmt: skip
-    answer = api.request("PATCH", address(spec), json=wanted)
+    answer = api.request("PATCH", address(spec), json=expected)
     assert answer.status_code == 200, answer.text
-    assert {key: answer.json()[key] for key in wanted} == wanted
+    assert {key: answer.json()[key] for key in expected} == expected
     assert api.request("PATCH", address(spec), json={"pool": "none"}).status_code == 404
 
 

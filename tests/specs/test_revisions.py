@@ -17,22 +17,24 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "", "x = 1"]), max_size=25).map
 @settings(max_examples=60, deadline=None)
 @given(LINES, LINES)
 def test_both_sides_of_a_comparison_are_there_with_their_numbers(before: str, after: str) -> None:
-    left, right = before.splitlines(), after.splitlines()
+    old_lines, new_lines = before.splitlines(), after.splitlines()
     rows = compare_texts(before, after)
     for row in rows:
-        assert row.left_number is None or left[row.left_number - 1] == row.left
-        assert row.right_number is None or right[row.right_number - 1] == row.right
+        assert row.left_number is None or old_lines[row.left_number - 1] == row.left
+        assert row.right_number is None or new_lines[row.right_number - 1] == row.right
         assert (
             row.kind in (SAME, GAP)
             or row.left_number is None
             or row.right_number is None
             or row.kind == CHANGED
         )
-    shown = [row for row in rows if row.kind != GAP]
-    untouched_left = {n + 1 for n in range(len(left))} - {row.left_number for row in shown}
-    untouched_right = {n + 1 for n in range(len(right))} - {row.right_number for row in shown}
-    assert [left[n - 1] for n in sorted(untouched_left)] == [right[n - 1] for n in sorted(untouched_right)]
-    assert bool(rows) == (left != right)
+    visible_rows = [row for row in rows if row.kind != GAP]
+    untouched_left = {n + 1 for n in range(len(old_lines))} - {row.left_number for row in visible_rows}
+    untouched_right = {n + 1 for n in range(len(new_lines))} - {row.right_number for row in visible_rows}
+    assert [old_lines[n - 1] for n in sorted(untouched_left)] == [
+        new_lines[n - 1] for n in sorted(untouched_right)
+    ]
+    assert bool(rows) == (old_lines != new_lines)
 
 
 def test_far_lines_are_left_out_and_the_change_is_in_the_middle() -> None:
@@ -54,20 +56,20 @@ def test_files_and_variables_of_two_revisions_are_compared(console: Console, our
     api.put(address(spec, "/variables/size"), json={"value": 2})
     api.put(address(spec, "/variables/password"), json={"value": "second-secret"})
     api.put(address(spec, "/variables/zones"), json={"value": ["b"]})
-    found = api.get(address(spec, "/revisions/compare?from=1&to=5")).json()
-    assert [(one["name"], one["kind"]) for one in found["files"]] == [
+    comparison = api.get(address(spec, "/revisions/compare?from=1&to=5")).json()
+    assert [(change["name"], change["kind"]) for change in comparison["files"]] == [
         ("main.tf", CHANGED),
         ("more.tf", ADDED),
     ]
-    changed = [row for row in found["files"][0]["rows"] if row[0] == CHANGED]
-    assert changed[0] == [CHANGED, 2, "  input = var.size", 2, "  input = var.size + 1"]
-    variables = {one["name"]: one for one in found["variables"]}
+    changed_rows = [row for row in comparison["files"][0]["rows"] if row[0] == CHANGED]
+    assert changed_rows[0] == [CHANGED, 2, "  input = var.size", 2, "  input = var.size + 1"]
+    variables = {change["name"]: change for change in comparison["variables"]}
     assert (variables["size"]["before"], variables["size"]["after"]) == (1, 2)
     assert (variables["zones"]["kind"], variables["zones"]["after"]) == (ADDED, ["b"])
     assert (variables["password"]["sensitive"], variables["password"]["before"]) == (True, None)
     assert "secret" not in str(variables["password"]).replace("secrets", "")
     backwards = api.get(address(spec, "/revisions/compare?from=5&to=1")).json()
-    assert {one["name"]: one["kind"] for one in backwards["files"]} == {
+    assert {change["name"]: change["kind"] for change in backwards["files"]} == {
         "main.tf": CHANGED,
         "more.tf": REMOVED,
     }
@@ -94,6 +96,6 @@ def test_revisions_of_a_git_source_are_compared_by_their_files(
     spec = new_spec(api, ours, source={"kind": "git", "url": repository.url})
     second = repository.commit({"main.tf": "# nothing\n"})
     api.put(address(spec, "/source"), json={"source": {"kind": "git", "url": repository.url}})
-    found = api.get(address(spec, "/revisions/compare?from=1&to=2")).json()
-    assert found["source"] == {"commit": {"before": first, "after": second}}
-    assert [one["name"] for one in found["files"]] == ["main.tf"]
+    comparison = api.get(address(spec, "/revisions/compare?from=1&to=2")).json()
+    assert comparison["source"] == {"commit": {"before": first, "after": second}}
+    assert [change["name"] for change in comparison["files"]] == ["main.tf"]

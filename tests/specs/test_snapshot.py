@@ -50,7 +50,7 @@ GOLDEN_SHA256 = "fd3539cf2a470048236a40b819552b3cfb87a7af43ee2bca1f079f3d4bb916f
 @examples
 @given(DOCUMENTS, st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(document: dict[str, Any], random: Any) -> None:
-    assert snapshot_hash(_shuffled(document, random)) == snapshot_hash(document)
+    assert snapshot_hash(_shuffle(document, random)) == snapshot_hash(document)
 
 
 @examples
@@ -63,18 +63,18 @@ def test_what_json_writes_and_reads_is_the_same_content(document: dict[str, Any]
 
 @examples
 @given(DOCUMENTS, DOCUMENTS)
-def test_other_content_has_another_hash(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assume(_exact(one) != _exact(other))
-    assert snapshot_hash(one) != snapshot_hash(other)
+def test_other_content_has_another_hash(first: dict[str, Any], other: dict[str, Any]) -> None:
+    assume(_exact(first) != _exact(other))
+    assert snapshot_hash(first) != snapshot_hash(other)
 
 
 @examples
 @given(DOCUMENTS, st.data())
 def test_any_one_change_changes_the_hash(document: dict[str, Any], data: st.DataObject) -> None:
     key, value = data.draw(TEXT), data.draw(VALUES)
-    changed = {**document, key: value}
-    assume(_exact(changed) != _exact(document))
-    assert snapshot_hash(changed) != snapshot_hash(document)
+    changed_document = {**document, key: value}
+    assume(_exact(changed_document) != _exact(document))
+    assert snapshot_hash(changed_document) != snapshot_hash(document)
 
 
 @examples
@@ -118,16 +118,16 @@ def test_one_number_has_one_spelling() -> None:
 
 def _runs(python: str, version: str) -> bool:
     """A shim may be on the path without its interpreter."""
-    asked = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
-    return asked.returncode == 0 and asked.stdout.startswith(f"Python {version}")
+    answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+    return answer.returncode == 0 and answer.stdout.startswith(f"Python {version}")
 
 
-def _shuffled(value: Any, random: Any) -> Any:
+def _shuffle(value: Any, random: Any) -> Any:
     if isinstance(value, dict):
-        items = [(key, _shuffled(item, random)) for key, item in value.items()]
+        items = [(key, _shuffle(item, random)) for key, item in value.items()]
         random.shuffle(items)
         return dict(items)
-    return [_shuffled(item, random) for item in value] if isinstance(value, list) else value
+    return [_shuffle(item, random) for item in value] if isinstance(value, list) else value
 
 
 def _exact(value: Any) -> Any:

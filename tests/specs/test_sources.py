@@ -15,26 +15,26 @@ from tests.console_app import Console
 from tests.git_host import Repository
 from tests.people import Tenant
 from tests.specs.editing import FILES, INLINE, address, new_spec, post_spec, refusal
-from tests.specs.test_archives import tarred, zipped
+from tests.specs.test_archives import tar_of, zip_of
 
 GIT_FILES = {"env/prod/main.tf": FILES["main.tf"], "env/prod/variables.tf": FILES["variables.tf"]}
 
 
 def test_a_spec_is_made_of_inline_files(console: Console, ours: Tenant) -> None:
     api = console.person(ours, "operator")
-    made = post_spec(api, ours, variables={"size": 5}, settings={"environment": "staging"})
-    assert made.status_code == 201, made.text
-    assert (made.json()["source_kind"], made.json()["revision"]) == ("inline", 1)
-    assert made.json()["environment"] == "staging"
-    (line,) = api.get(f"/api/specs/{made.json()['id']}/revisions").json()["data"]
+    answer = post_spec(api, ours, variables={"size": 5}, settings={"environment": "staging"})
+    assert answer.status_code == 201, answer.text
+    assert (answer.json()["source_kind"], answer.json()["revision"]) == ("inline", 1)
+    assert answer.json()["environment"] == "staging"
+    (line,) = api.get(f"/api/specs/{answer.json()['id']}/revisions").json()["data"]
     assert (line["number"], line["message"]) == (1, "Made from files")
-    revision = api.get(f"/api/specs/{made.json()['id']}/revisions/1").json()
+    revision = api.get(f"/api/specs/{answer.json()['id']}/revisions/1").json()
     assert (revision["number"], revision["author"]) == (1, "ours-operator")
     assert revision["document"]["files"] == FILES
     assert revision["document"]["variables"] == {"size": 5}
 
 
-@pytest.mark.parametrize("pack", [zipped, tarred])
+@pytest.mark.parametrize("pack", [zip_of, tar_of])
 def test_a_spec_is_made_of_an_archive(console: Console, ours: Tenant, pack: Any) -> None:
     archive = base64.b64encode(pack({f"project/{name}": text for name, text in FILES.items()})).decode()
     spec = new_spec(console.person(ours, "operator"), ours, source={"kind": "inline", "archive": archive})
@@ -73,11 +73,14 @@ def test_a_plan_takes_the_commit_that_the_ref_is_at_then(
         new_spec(api, ours, name="pinned", source={**source, "ref": "v1"}),
     )
     second = repository.commit({"env/prod/main.tf": "# smaller\n"})
-    for one in (spec, pinned):
-        job = api.post("/api/jobs", json={"spec": str(one.pk), "type": "PLAN"})
+    for item in (spec, pinned):
+        job = api.post("/api/jobs", json={"spec": str(item.pk), "type": "PLAN"})
         assert job.status_code == 202, job.text
-    assert [one.document["source"]["commit"] for one in spec.revisions.order_by("number")] == [first, second]
-    assert [one.document["source"]["commit"] for one in pinned.revisions.all()] == [first]
+    assert [item.document["source"]["commit"] for item in spec.revisions.order_by("number")] == [
+        first,
+        second,
+    ]
+    assert [item.document["source"]["commit"] for item in pinned.revisions.all()] == [first]
     assert spec.revisions.latest("number").message == f"main is now {second[:12]}"
 
 
@@ -204,7 +207,7 @@ def test_every_edit_is_in_the_record(console: Console, ours: Tenant) -> None:
     api.put(address(spec, "/variables/size"), json={"value": 4})
     api.post(address(spec, "/revisions/1/restore"))
     trail = AuditEvent.objects.filter(target_id=spec.pk).order_by("id")
-    assert [(one.action, one.actor_name) for one in trail] == [
+    assert [(item.action, item.actor_name) for item in trail] == [
         ("spec.created", "ours-operator"),
         ("spec.revised", "ours-operator"),
         ("spec.revised", "ours-operator"),

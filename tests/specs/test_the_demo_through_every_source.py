@@ -17,7 +17,7 @@ from specs.document import load_blueprint
 from specs.models import Component, Output, Spec
 from specs.outputs import reveal_output
 from specs.services import create_spec
-from specs.variables import empty
+from specs.variables import empty_bundle
 from tests.git_host import Repository
 from tests.people import Tenant
 from tests.runner.installation import Installation, messages, wait_for_end
@@ -54,14 +54,15 @@ def test_the_demo_runs_from_each_source(
     start_runner("--slots", "3")
     specs = [new_spec(ours, kind, source) for kind, source in sources(repository).items()]
     plans = [
-        plan_of(job) for job in all_done(request_plan(spec=one, requested_by=ours.operator) for one in specs)
+        plan_of(job)
+        for job in all_done(request_plan(spec=item, requested_by=ours.operator) for item in specs)
     ]
     assert all(plan.summary["add"] > 5 for plan in plans)
     assert len({plan.summary["add"] for plan in plans}) == 1, "the Spec's own variables win everywhere"
     all_done(request_deploy(plan=plan, requested_by=ours.operator) for plan in plans)
     for spec in specs:
         has_its_outputs(ours, spec)
-    all_done(request_destroy(spec=one, confirmation=one.name, requested_by=ours.operator) for one in specs)
+    all_done(request_destroy(spec=item, confirmation=item.name, requested_by=ours.operator) for item in specs)
     assert not Output.objects.filter(gone_at=None).exists()
     assert not Component.objects.filter(gone_at=None).exists()
 
@@ -73,7 +74,7 @@ def new_spec(tenant: Tenant, name: str, source: dict[str, Any]) -> Spec:
         source=source,
         pool_id=tenant.pool.pk,
         author=tenant.operator,
-        bundle={**empty(), "variables": VALUES},
+        bundle={**empty_bundle(), "variables": VALUES},
     )
 
 
@@ -82,9 +83,9 @@ def plan_of(job: Job) -> Plan:
 
 
 def has_its_outputs(tenant: Tenant, spec: Spec) -> None:
-    kept = {one.name: one for one in spec.outputs.all()}
-    assert kept["cluster_endpoint"].value == "https://harbour.cluster.example"
-    assert {one.kind: one.gone_at for one in spec.components.all()} == {"cluster": None, "database": None}
+    outputs = {item.name: item for item in spec.outputs.all()}
+    assert outputs["cluster_endpoint"].value == "https://harbour.cluster.example"
+    assert {item.kind: item.gone_at for item in spec.components.all()} == {"cluster": None, "database": None}
     password = reveal_output(spec=spec, name="database_password", revealed_to=tenant.operator)
     assert len(password) == 64
     assert password not in everything_stored()
@@ -104,8 +105,8 @@ def state_pages(tenant: Tenant, spec: Spec) -> Iterator[str]:
         yield browser.reads(f"specs/{spec.slug}/state/{serial}/resource", address=address)
 
 
-def all_done(asked: Iterable[Job]) -> list[Job]:
+def all_done(jobs: Iterable[Job]) -> list[Job]:
     """The jobs, asked for at once, after each has succeeded."""
-    ended = [wait_for_end(job, seconds=90) for job in list(asked)]
-    assert [job.status for job in ended] == ["SUCCESS"] * len(ended), list(map(messages, ended))
-    return ended
+    finished = [wait_for_end(job, seconds=90) for job in list(jobs)]
+    assert [job.status for job in finished] == ["SUCCESS"] * len(finished), list(map(messages, finished))
+    return finished

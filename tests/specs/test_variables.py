@@ -22,12 +22,12 @@ def put_set(api: Http, tenant: Tenant, name: str, variables: dict[str, Any], **b
     return api.put(path, json={"name": name, "variables": variables, **body})
 
 
-def value(given: Any, **more: Any) -> dict[str, Any]:
-    return {"value": given, **more}
+def value(content: Any, **more: Any) -> dict[str, Any]:
+    return {"value": content, **more}
 
 
-def shown(api: Http, spec: Any) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in api.get(address(spec, "/variables")).json()["data"]}
+def variables_by_name(api: Http, spec: Any) -> dict[str, dict[str, Any]]:
+    return {item["name"]: item for item in api.get(address(spec, "/variables")).json()["data"]}
 
 
 def test_every_variable_is_shown_with_where_its_value_comes_from(console: Console, ours: Tenant) -> None:
@@ -39,8 +39,8 @@ def test_every_variable_is_shown_with_where_its_value_comes_from(console: Consol
     assert put_set(admin, ours, "team", {"size": value(2), "zones": value(["t"])}, specs=["shop"]).is_success
     high = {"size": value(3), "REGION": value("eu", category="environment"), "elsewhere": value(1)}
     assert put_set(admin, ours, "high", high, specs=["shop"], priority=5).is_success
-    found = shown(admin, spec)
-    size, zones = found["size"], found["zones"]
+    variables = variables_by_name(admin, spec)
+    size, zones = variables["size"], variables["zones"]
     assert (size["value"], size["origin"]) == (9, "this Spec")
     assert size["overrides"] == ["default", "set base", "set team", "set high"]
     assert (size["type"], size["description"], size["default"]) == ("number", "How large it is.", 3)
@@ -50,21 +50,21 @@ def test_every_variable_is_shown_with_where_its_value_comes_from(console: Consol
         "set team",
         ["default", "set base"],
     )
-    assert (found["password"]["value"], found["password"]["origin"]) == ("(sensitive)", "default")
-    assert (found["REGION"]["category"], found["REGION"]["value"]) == ("environment", "eu")
-    assert (found["elsewhere"]["used"], found["size"]["used"]) == (False, True)
+    assert (variables["password"]["value"], variables["password"]["origin"]) == ("(sensitive)", "default")
+    assert (variables["REGION"]["category"], variables["REGION"]["value"]) == ("environment", "eu")
+    assert (variables["elsewhere"]["used"], variables["size"]["used"]) == (False, True)
 
 
 def test_a_file_of_values_is_a_place_that_values_come_from(console: Console, ours: Tenant) -> None:
     admin = console.person(ours, "admin")
     files = {"main.tf": 'variable "name" {\n  type = string\n}\n', "team.auto.tfvars": 'name = "harbour"\n'}
     spec = new_spec(admin, ours, source={"kind": "inline", "files": files})
-    name = shown(admin, spec)["name"]
+    name = variables_by_name(admin, spec)["name"]
     assert (name["value"], name["origin"]) == ("harbour", "file team.auto.tfvars")
-    asked = admin.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
-    assert asked.status_code == 202, "it lacks no value"
+    answer = admin.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
+    assert answer.status_code == 202, "it lacks no value"
     admin.put(address(spec, "/variables/name"), json={"value": "quay"})
-    name = shown(admin, spec)["name"]
+    name = variables_by_name(admin, spec)["name"]
     assert (name["value"], name["overrides"]) == ("quay", ["file team.auto.tfvars"])
 
 
@@ -89,7 +89,7 @@ def test_a_job_carries_what_the_page_shows(console: Console, ours: Tenant) -> No
 def test_changing_a_set_changes_the_hash_of_what_uses_it(console: Console, ours: Tenant) -> None:
     admin = console.person(ours, "admin")
     spec, other = new_spec(admin, ours), new_spec(admin, ours, name="other")
-    hashes = [ours.request(spec=one).snapshot_hash for one in (spec, other)]
+    hashes = [ours.request(spec=item).snapshot_hash for item in (spec, other)]
     put_set(admin, ours, "team", {"size": value(2)}, specs=["shop"])
     from console.jobs.services import current_document
     from specs.snapshot import snapshot_hash
@@ -104,8 +104,8 @@ def test_a_value_of_a_set_that_does_not_fit_is_refused_before_anything_is_queued
     admin = console.person(ours, "admin")
     spec = new_spec(admin, ours)
     put_set(admin, ours, "base", {"size": value("large")}, for_all_specs=True)
-    asked = admin.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
-    assert refusal(asked)[:2] == (400, "variables.size")
+    answer = admin.post("/api/jobs", json={"spec": str(spec.pk), "type": "PLAN"})
+    assert refusal(answer)[:2] == (400, "variables.size")
 
 
 def test_a_sensitive_value_is_nowhere_but_sealed(
@@ -203,7 +203,7 @@ def test_secrets_survive_the_rotation_of_the_encryption_keys(
         document = spec.revisions.get(number=2).document
         opened = reveal(document, organization_id=ours.organization.pk)
         assert opened.variables == {"password": SECRET, "size": 4}
-        key_ids = {bytes(one.sealed)[1:9].rstrip(b"\0") for one in SealedValue.objects.all()}
+        key_ids = {bytes(item.sealed)[1:9].rstrip(b"\0") for item in SealedValue.objects.all()}
         assert key_ids == {b"test", b"new"}
     finally:
         settings.SLIPWAY_ENCRYPTION_KEYS = settings.SLIPWAY_ENCRYPTION_KEYS.partition(",")[2]
@@ -231,4 +231,4 @@ def test_a_variable_can_be_removed_and_the_next_layer_shows(console: Console, ou
     spec = new_spec(admin, ours, variables={"size": 9})
     put_set(admin, ours, "base", {"size": value(1)}, for_all_specs=True)
     assert admin.delete(address(spec, "/variables/size")).json()["message"] == "Removed size"
-    assert shown(admin, spec)["size"]["origin"] == "set base"
+    assert variables_by_name(admin, spec)["size"]["origin"] == "set base"

@@ -16,7 +16,7 @@ from console.inputs import whole_number
 from specs.archive import read_archive
 from specs.configuration import MAX_TOTAL_BYTES, Configuration, Variable
 from specs.terraform_types import ANY, TerraformType
-from specs.variables import Bundle, Effective, empty, set_plain
+from specs.variables import Bundle, EffectiveVariable, empty_bundle, set_plain
 
 GENERAL = "Variables"
 #: How the field of a variable is named in a form; a secret's otherwise, so that nothing echoes it.
@@ -63,7 +63,7 @@ def field_groups(
     return list(groups.items())
 
 
-def field_of(effective: Effective, *, picker: str = "") -> Field:
+def field_of(effective: EffectiveVariable, *, picker: str = "") -> Field:
     """The field with which one variable is changed, holding the value that it has now."""
     variable = effective.declared or _undeclared(effective)
     control = SECRET if effective.sensitive else control_of(variable)
@@ -113,7 +113,7 @@ def value_in(text: str, kind: TerraformType, *, field: str) -> Any:
 
 def variables_in(form: QueryDict, configuration: Configuration) -> tuple[Bundle, dict[str, dict[str, Any]]]:
     """The values that differ from the defaults, and apart from them those that are to be sealed."""
-    bundle, sensitive = empty(), {}
+    bundle, sensitive = empty_bundle(), {}
     for name, variable in configuration.variables.items():
         text = form.get(PREFIX + name, form.get(SECRET_PREFIX + name))
         if text is None or (text == "" and _empty_means_nothing(variable)):
@@ -246,7 +246,7 @@ def _labels_in(text: str) -> dict[str, str]:
     return labels
 
 
-def _undeclared(effective: Effective) -> Variable:
+def _undeclared(effective: EffectiveVariable) -> Variable:
     """A variable that the configuration does not declare, such as one of the environment."""
     type = TerraformType("string") if effective.category == "environment" else ANY
     return Variable(effective.name, type, "", None, False, effective.sensitive, "", 0)

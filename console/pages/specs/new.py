@@ -16,10 +16,10 @@ from console.pages.specs.frame import ENVIRONMENTS, SOURCES, find_pool, list_poo
 from specs import services
 from specs.access import organization_to_manage_specs
 from specs.catalogue import blueprint_of, catalogue_of
-from specs.declared import declared_by
+from specs.configuration_cache import load_configuration
 from specs.document import new_document
 from specs.models import Spec
-from specs.variables import empty
+from specs.variables import empty_bundle
 
 #: What an editor opens with, so that the first thing a person sees is valid.
 FIRST_FILE = 'variable "name" {\n  type    = string\n  default = "harbour"\n}\n'
@@ -52,7 +52,7 @@ def variable_fields(request: PageRequest, org: str) -> HttpResponse:
         stored, files = services.source_and_files_of(
             organization, forms.source_in(request.POST, request.FILES)
         )
-        declared = declared_by(new_document(stored, files=files, bundle=empty()))
+        declared = load_configuration(new_document(stored, files=files, bundle=empty_bundle()))
     except SlipwayError as error:
         return render(request, "specs/_fields.html", {"error": error, "typed": typed}, status=error.status)
     groups = forms.field_groups(declared, typed=typed)
@@ -75,7 +75,7 @@ def _create_from_form(request: PageRequest, org: str) -> Spec:
     organization = organization_to_manage_specs(request.user, org)
     source = forms.source_in(request.POST, request.FILES)
     stored, files = services.source_and_files_of(organization, source)
-    declared = declared_by(new_document(stored, files=files, bundle=empty()))
+    declared = load_configuration(new_document(stored, files=files, bundle=empty_bundle()))
     bundle, sensitive = forms.variables_in(request.POST, declared)
     return services.create_spec(
         organization=organization,
@@ -97,7 +97,7 @@ def _create_from_form(request: PageRequest, org: str) -> Spec:
 def _blueprint_context(organization: Organization, name: str) -> dict[str, Any]:
     blueprint = blueprint_of(organization, name)
     stored, files = services.source_and_files_of(organization, {"kind": "blueprint", "name": name})
-    declared = declared_by(new_document(stored, files=files, bundle=empty()))
+    declared = load_configuration(new_document(stored, files=files, bundle=empty_bundle()))
     return {
         "blueprint": blueprint,
         "groups": forms.field_groups(declared, presented=blueprint.variables),

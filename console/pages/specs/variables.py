@@ -11,7 +11,7 @@ from console.pages.specs.frame import tab_context
 from specs import access, selectors, services
 from specs.catalogue import blueprint_of
 from specs.models import Spec
-from specs.variables import Effective
+from specs.variables import EffectiveVariable
 
 
 @signed_in
@@ -77,15 +77,15 @@ def remove_variable(request: PageRequest, org: str, spec_slug: str, name: str) -
     return resolve_url("spec-variables", org, spec_slug)
 
 
-def _variable(spec: Spec, category: str, name: str) -> Effective:
+def _variable(spec: Spec, category: str, name: str) -> EffectiveVariable:
     """The variable of that name; one that nobody has given a value yet is new."""
     by_name = {(variable.category, variable.name): variable for variable in selectors.variables_of(spec)}
-    return by_name.get((category, name)) or Effective(
+    return by_name.get((category, name)) or EffectiveVariable(
         name=name, category=category, value=None, sensitive=False, origin="", overrides=()
     )
 
 
-def _picker(spec: Spec, variable: Effective) -> str:
+def _picker(spec: Spec, variable: EffectiveVariable) -> str:
     """The kind of resource that the blueprint offers for this variable; empty for none."""
     if variable.category != "variables" or not spec.blueprint:
         return ""

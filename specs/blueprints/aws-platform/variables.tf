@@ -2,7 +2,7 @@
 
 variable "name" {
   type        = string
-  description = "What everything is named after; unique in the account and region."
+  description = "The name prefix of every resource; unique in the account and region."
   default     = "platform"
 
   validation {
@@ -41,7 +41,7 @@ variable "deletion_protection" {
 
 variable "log_retention_days" {
   type        = number
-  description = "How many days flow logs, control plane logs and database logs are kept in CloudWatch."
+  description = "Days to keep flow logs, control plane logs and database logs in CloudWatch."
   default     = 30
 
   validation {
@@ -65,7 +65,7 @@ variable "vpc_cidr" {
 
 variable "zone_count" {
   type        = number
-  description = "Over how many availability zones the subnets spread."
+  description = "The number of availability zones that the subnets span."
   default     = 3
 
   validation {
@@ -112,13 +112,13 @@ variable "kubernetes_support" {
 
 variable "cluster_endpoint_public" {
   type        = bool
-  description = "Whether the cluster's API answers on the internet besides the VPC. If not, the runner has to be in the VPC to install Argo CD."
+  description = "Make the cluster's API reachable from the internet, not only from the VPC. If false, the runner must be in the VPC to install Argo CD."
   default     = true
 }
 
 variable "cluster_endpoint_cidrs" {
   type        = list(string)
-  description = "From where the public API endpoint may be reached. Narrow it to your offices and runners."
+  description = "CIDR blocks that may reach the public API endpoint. Narrow them to your offices and runners."
   default     = ["0.0.0.0/0"]
 
   validation {
@@ -140,7 +140,7 @@ variable "cluster_admin_arns" {
 
 variable "cluster_log_types" {
   type        = list(string)
-  description = "Which logs of the control plane are kept."
+  description = "The types of control plane logs to keep."
   default     = ["api", "audit", "authenticator"]
 
   validation {
@@ -188,7 +188,7 @@ variable "node_capacity_type" {
 
 variable "node_min_size" {
   type        = number
-  description = "The fewest nodes of the general group."
+  description = "The minimum number of nodes of the general group."
   default     = 2
 
   validation {
@@ -199,7 +199,7 @@ variable "node_min_size" {
 
 variable "node_max_size" {
   type        = number
-  description = "The most nodes of the general group."
+  description = "The maximum number of nodes of the general group."
   default     = 6
 
   validation {
@@ -285,7 +285,7 @@ variable "database_storage_gb" {
 
 variable "database_max_storage_gb" {
   type        = number
-  description = "Up to how many GB the storage grows by itself. The same as the storage means not at all."
+  description = "The maximum storage in GB for autoscaling. The same value as the storage disables autoscaling."
   default     = 200
 
   validation {
@@ -324,7 +324,7 @@ variable "database_username" {
 
 variable "database_backup_days" {
   type        = number
-  description = "How many days back the database can be restored to any moment."
+  description = "Days of point-in-time recovery."
   default     = 14
 
   validation {
@@ -378,7 +378,7 @@ variable "argocd_chart_version" {
 
 variable "argocd_exposure" {
   type        = string
-  description = "Who reaches Argo CD's load balancer: internal, the VPC and networks connected to it; public, the networks in argocd_allowed_cidrs."
+  description = "The audience of Argo CD's load balancer: internal, the VPC and networks connected to it; public, the networks in argocd_allowed_cidrs."
   default     = "internal"
 
   validation {

@@ -2,7 +2,7 @@
 
 variable "name" {
   type        = string
-  description = "What everything is named after, the resource group included."
+  description = "The name prefix of every resource, including the resource group."
   default     = "platform"
 
   validation {
@@ -52,7 +52,7 @@ variable "deletion_protection" {
 
 variable "log_retention_days" {
   type        = number
-  description = "How many days the control plane's logs are kept in Log Analytics."
+  description = "Days to keep the control plane's logs in Log Analytics."
   default     = 30
 
   validation {
@@ -122,13 +122,13 @@ variable "cluster_tier" {
 
 variable "cluster_endpoint_public" {
   type        = bool
-  description = "Whether the cluster's API answers on the internet. If not, the runner has to be in the network to install Argo CD. Cannot be changed later."
+  description = "Make the cluster's API reachable from the internet. If false, the runner must be in the network to install Argo CD. Cannot be changed later."
   default     = true
 }
 
 variable "cluster_endpoint_cidrs" {
   type        = list(string)
-  description = "From where the public API endpoint may be reached. Narrow it to your offices and runners; the nodes' own way out is added."
+  description = "CIDR blocks that may reach the public API endpoint. Narrow them to your offices and runners; the nodes' own way out is added."
   default     = ["0.0.0.0/0"]
 
   validation {
@@ -174,7 +174,7 @@ variable "system_node_size" {
 
 variable "system_node_max" {
   type        = number
-  description = "The most machines of the system pool; it begins with two."
+  description = "The maximum number of machines of the system pool; it begins with two."
   default     = 3
 
   validation {
@@ -202,7 +202,7 @@ variable "node_spot" {
 
 variable "node_min_count" {
   type        = number
-  description = "The fewest machines of the general pool."
+  description = "The minimum number of machines of the general pool."
   default     = 2
 
   validation {
@@ -213,7 +213,7 @@ variable "node_min_count" {
 
 variable "node_max_count" {
   type        = number
-  description = "The most machines of the general pool; AKS adds and removes them by need."
+  description = "The maximum number of machines of the general pool; AKS adds and removes them by need."
   default     = 6
 
   validation {
@@ -334,7 +334,7 @@ variable "database_username" {
 
 variable "database_backup_days" {
   type        = number
-  description = "How many days back the database can be restored to any moment."
+  description = "Days of point-in-time recovery."
   default     = 14
 
   validation {
@@ -394,7 +394,7 @@ variable "install_argocd" {
 
 variable "kubelogin_method" {
   type        = string
-  description = "How kubelogin signs the runner in to the cluster: the way in which the runner's identity signs in to Azure."
+  description = "The sign-in method of kubelogin: the method by which the runner's identity signs in to Azure."
   default     = "workloadidentity"
 
   validation {
@@ -416,7 +416,7 @@ variable "argocd_chart_version" {
 
 variable "argocd_exposure" {
   type        = string
-  description = "Who reaches Argo CD's load balancer: internal, the virtual network and networks connected to it; public, the networks in argocd_allowed_cidrs."
+  description = "The audience of Argo CD's load balancer: internal, the virtual network and networks connected to it; public, the networks in argocd_allowed_cidrs."
   default     = "internal"
 
   validation {

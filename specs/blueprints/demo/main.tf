@@ -1,4 +1,4 @@
-# Only terraform_data, which Terraform brings along: no provider, no cloud, no cost.
+# Only terraform_data, which is built into Terraform: no provider, no cloud, no cost.
 # The provisioners do nothing but wait, so that progress can be watched.
 
 locals {

@@ -1,6 +1,6 @@
 variable "name" {
   type        = string
-  description = "What everything is named after."
+  description = "The name prefix of every resource."
   default     = "harbour"
 
   validation {
@@ -27,7 +27,7 @@ variable "services" {
 
 variable "delay" {
   type        = number
-  description = "How many seconds each resource takes to create, roughly."
+  description = "The approximate seconds that each resource takes to create."
   default     = 1
 
   validation {

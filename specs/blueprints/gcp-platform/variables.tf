@@ -2,7 +2,7 @@
 
 variable "name" {
   type        = string
-  description = "What everything is named after; unique in the project."
+  description = "The name prefix of every resource; unique in the project."
   default     = "platform"
 
   validation {
@@ -108,7 +108,7 @@ variable "flow_logs" {
 
 variable "release_channel" {
   type        = string
-  description = "How soon the cluster and its nodes get new Kubernetes versions, which they do by themselves."
+  description = "The release channel, which decides how soon the cluster and its nodes upgrade automatically."
   default     = "REGULAR"
 
   validation {
@@ -130,13 +130,13 @@ variable "cluster_zones" {
 
 variable "cluster_endpoint_public" {
   type        = bool
-  description = "Whether the cluster's API answers on the internet besides the VPC. If not, the runner has to be in the VPC to install Argo CD."
+  description = "Make the cluster's API reachable from the internet, not only from the VPC. If false, the runner must be in the VPC to install Argo CD."
   default     = true
 }
 
 variable "cluster_endpoint_cidrs" {
   type        = list(string)
-  description = "From where the public API endpoint may be reached. Narrow it to your offices and runners."
+  description = "CIDR blocks that may reach the public API endpoint. Narrow them to your offices and runners."
   default     = ["0.0.0.0/0"]
 
   validation {
@@ -177,7 +177,7 @@ variable "node_spot" {
 
 variable "node_min_per_zone" {
   type        = number
-  description = "The fewest nodes of the general pool in each zone."
+  description = "The minimum number of nodes of the general pool in each zone."
   default     = 1
 
   validation {
@@ -188,7 +188,7 @@ variable "node_min_per_zone" {
 
 variable "node_max_per_zone" {
   type        = number
-  description = "The most nodes of the general pool in each zone; GKE adds and removes them by need."
+  description = "The maximum number of nodes of the general pool in each zone; GKE adds and removes them by need."
   default     = 3
 
   validation {
@@ -279,7 +279,7 @@ variable "database_storage_gb" {
 
 variable "database_max_storage_gb" {
   type        = number
-  description = "Up to how many GB the storage grows by itself."
+  description = "The maximum storage in GB for autoscaling."
   default     = 200
 
   validation {
@@ -312,7 +312,7 @@ variable "database_username" {
 
 variable "database_backup_days" {
   type        = number
-  description = "How many daily backups are kept."
+  description = "The number of daily backups to keep."
   default     = 14
 
   validation {
@@ -366,7 +366,7 @@ variable "argocd_chart_version" {
 
 variable "argocd_exposure" {
   type        = string
-  description = "Who reaches Argo CD's load balancer: internal, the VPC and networks connected to it; public, the networks in argocd_allowed_cidrs."
+  description = "The audience of Argo CD's load balancer: internal, the VPC and networks connected to it; public, the networks in argocd_allowed_cidrs."
   default     = "internal"
 
   validation {

@@ -17,11 +17,6 @@ from tests.people import Tenant
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def identity(ours: Tenant) -> CloudIdentity:
     return new_identity(ours)
 

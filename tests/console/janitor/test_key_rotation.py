@@ -17,8 +17,8 @@ from console.state.backends import choose_backend, environment_of
 from console.vault import SEALED_FIELDS
 from specs.models import SealedValue
 from specs.outputs import record_deploy, reveal_output
+from specs.selectors import snapshot_of
 from specs.services import change_variable
-from specs.snapshot import snapshot_of
 from specs.variables import reveal
 from tests.console.state.backend_client import StateClient, state
 from tests.console_app import Background, Console

@@ -29,11 +29,6 @@ from tests.database_clock import (
 from tests.people import Tenant, fresh
 
 
-@pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
 def overdue(runner: RunnerClient, ours: Tenant, type: JobType = JobType.PLAN) -> tuple[Job, Claim]:
     job = ours.request(type)
     claim = runner.take()

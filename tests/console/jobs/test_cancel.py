@@ -16,11 +16,6 @@ from tests.people import Tenant, fresh
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def operator(console: Console, ours: Tenant) -> Http:
     return console.person(ours, "operator")
 

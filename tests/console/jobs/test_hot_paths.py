@@ -87,11 +87,6 @@ def _set_logging(how: str) -> None:
     wait_until(lambda: _value_of("SHOW log_statement") == expected, what="the server's new setting")
 
 
-@pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
 def settle(runner: RunnerClient, ours: Tenant) -> Claim:
     """A job under way, after requests that have noted the runner's contact and warmed everything up."""
     ours.request(spec=ours.new_spec("warming"))

@@ -6,7 +6,6 @@ import html
 import json
 from typing import Any
 
-import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -35,11 +34,6 @@ def page_of(user: User, job: Job, part: str = "job", **more: Any) -> str:
     answer = client.get(reverse(part, args=[job.organization.slug, job.number]), **more)
     assert answer.status_code == 200, answer.content
     return html.unescape(source_of(answer))
-
-
-@pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
 
 
 def deployed(console: Console, ours: Tenant, runner: RunnerClient) -> Job:

@@ -22,14 +22,9 @@ from runner.protocol import (
     extend_chain,
 )
 from specs.services import change_variable
-from tests.console_app import Console, RunnerClient, code_of, line, receipt
+from tests.console_app import RunnerClient, code_of, line, receipt
 from tests.database_clock import let_retry_wait_pass
 from tests.people import Tenant, fresh
-
-
-@pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
 
 
 @pytest.fixture

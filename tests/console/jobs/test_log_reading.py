@@ -16,11 +16,6 @@ from tests.people import Tenant
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def viewer(console: Console, ours: Tenant) -> Http:
     return console.person(ours, "viewer")
 

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, ValidationError  # type: ignore[imp
 from console.jobs.models import Job
 from specs.outputs import record_deploy
 from specs.services import change_variable
-from specs.sets import save_variable_set
-from specs.variables import empty, set_plain
+from specs.variable_sets import save_variable_set
+from specs.variables import empty_bundle, set_plain
 from tests.console_app import Console, Http
 from tests.people import Tenant
 
@@ -54,7 +54,7 @@ def job(console: Console, ours: Tenant) -> Job:
     change_variable(
         spec=ours.spec, category="environment", name="KEY", value="x", sensitive=True, author=ours.operator
     )
-    bundle = set_plain(empty(), category="variables", name="delay", value=3)
+    bundle = set_plain(empty_bundle(), category="variables", name="delay", value=3)
     save_variable_set(organization=ours.organization, name="all", bundle=bundle, saved_by=ours.admin)
     outputs = {"size": {"value": [1], "type": "number"}, "key": {"sensitive": True, "type": "string"}}
     record_deploy(spec=ours.spec, outputs=outputs)

@@ -17,11 +17,6 @@ from tests.database_clock import let_time_pass_since_claim
 from tests.people import Tenant, fresh
 
 
-@pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
 def stored(job: Job) -> list[Any]:
     return [
         Job.objects.filter(pk=job.pk).values().get(),

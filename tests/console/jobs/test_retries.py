@@ -24,11 +24,6 @@ CHANGING = [type for type, kind in KINDS.items() if kind.changes_infrastructure]
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def operator(console: Console, ours: Tenant) -> Http:
     return console.person(ours, "operator")
 

@@ -95,11 +95,6 @@ def organization_socket(console: Console, user: Any, slug: str) -> Socket:
 
 
 @pytest.fixture
-def runner(console: Console, ours: Tenant) -> RunnerClient:
-    return console.new_runner(ours)
-
-
-@pytest.fixture
 def claim(runner: RunnerClient, ours: Tenant) -> Claim:
     ours.request()
     return runner.take_and_start()

@@ -19,8 +19,8 @@ from console.runners.models import RegistrationToken, Runner
 from console.runners.services import offer_registration
 from console.state.services import import_state
 from specs.models import Output, OwnBlueprint, Spec, VariableSet
-from specs.sets import save_variable_set
-from specs.variables import empty
+from specs.variable_sets import save_variable_set
+from specs.variables import empty_bundle
 from tests.console.plans.review import state
 from tests.console_app import Console
 from tests.people import Tenant
@@ -78,7 +78,7 @@ def create_sample(console: Console, tenant: Tenant, *, name: str = "network") ->
         failed=failed,
         runner=runner,
         variable_set=save_variable_set(
-            organization=tenant.organization, name=name[:100], bundle=empty(), saved_by=tenant.admin
+            organization=tenant.organization, name=name[:100], bundle=empty_bundle(), saved_by=tenant.admin
         ),
         blueprint=_blueprint(tenant, name),
         identity=_identity(tenant, name),

@@ -11,7 +11,7 @@ from playwright.sync_api import Page as Tab
 
 from tests.console.pages.sample_organization import Sample, pages_of
 from tests.console_process import Server
-from tests.journeys.browser import NARROW, WIDE, Cookie, Witness, opened, running_browser, session_of
+from tests.journeys.browser import NARROW, WIDE, Cookie, Witness, open_context, running_browser, session_of
 
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.timeout(300)]
 
@@ -78,7 +78,7 @@ def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
 def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone(
     browser: Browser, server: Server, made: Sample, cookie: Cookie
 ) -> None:
-    context = opened(browser, cookie, reduced_motion="reduce")
+    context = open_context(browser, cookie, reduced_motion="reduce")
     context.add_init_script(AXE_SCRIPT)
     context.add_init_script(MOVES)
     witness, tab = Witness(context), context.new_page()
@@ -94,7 +94,7 @@ def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone
 
 
 def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Sample) -> None:
-    context = opened(browser)
+    context = open_context(browser)
     context.add_init_script(AXE_SCRIPT)
     context.add_init_script(MOVES)
     tab = context.new_page()

@@ -16,13 +16,13 @@ from console.identities.services import create_identity
 from console.jobs.services import cancel_job
 from console.state.services import import_state
 from specs.models import VariableSet
-from specs.sets import save_variable_set
-from specs.variables import empty
+from specs.variable_sets import save_variable_set
+from specs.variables import empty_bundle
 from tests.console.pages.sample_organization import Sample
 from tests.console.plans.review import revise, state
 from tests.console_app import Background, Console
 from tests.console_process import Server, database_url
-from tests.journeys.browser import Cookie, Witness, opened, running_browser, session_of
+from tests.journeys.browser import Cookie, Witness, open_context, running_browser, session_of
 from tests.people import Tenant, facts, make_tenant
 from tests.plans_made import a_plan
 
@@ -59,7 +59,7 @@ def young(made: Sample, background: Background) -> Young:
             created_by=tenant.admin,
         ),
         variable_set=save_variable_set(
-            organization=tenant.organization, name="shared", bundle=empty(), saved_by=tenant.admin
+            organization=tenant.organization, name="shared", bundle=empty_bundle(), saved_by=tenant.admin
         ),
         silent_job=cancelled.number,
     )  # fmt: skip
@@ -141,7 +141,7 @@ def test_a_page_with_nothing_to_show_says_so_and_what_to_do_next(
     browser: Browser, server: Server, sessions: dict[str, Cookie], young: Young
 ) -> None:
     for who, pages in (("bare", BARE), ("young", YOUNG)):
-        context = opened(browser, sessions[who])
+        context = open_context(browser, sessions[who])
         witness, page = Witness(context), context.new_page()
         for path, words, step in pages:
             page.goto(f"{server.url}/{who}/{path}")
@@ -161,7 +161,7 @@ def reads(page: Page, words: str, step: str) -> None:
 def test_a_job_without_a_line_and_a_set_without_a_variable_say_so(
     browser: Browser, server: Server, sessions: dict[str, Cookie], young: Young
 ) -> None:
-    context = opened(browser, sessions["young"])
+    context = open_context(browser, sessions["young"])
     witness, page = Witness(context), context.new_page()
     page.goto(f"{server.url}/young/jobs/{young.silent_job}/")
     reads(page, "This job wrote no log.", "Retry")
@@ -174,7 +174,7 @@ def test_a_job_without_a_line_and_a_set_without_a_variable_say_so(
 def test_who_belongs_to_no_organization_is_told_whom_to_ask(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["nobody"])
+    context = open_context(browser, sessions["nobody"])
     page = context.new_page()
     page.goto(f"{server.url}/account/")
     reads(
@@ -277,7 +277,7 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
 def test_a_refusal_stands_beside_the_button_and_says_what_to_do(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["ours"])
+    context = open_context(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
     for path, fields, button, words in REFUSED:
         page.goto(f"{server.url}/{path}")
@@ -295,7 +295,7 @@ def test_a_refusal_stands_beside_the_button_and_says_what_to_do(
 def test_a_file_that_is_no_state_is_refused_and_one_that_is_becomes_a_version(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["young"])
+    context = open_context(browser, sessions["young"])
     witness, page = Witness(context), context.new_page()
     page.goto(f"{server.url}/young/specs/network/state/")
     page.get_by_label("State file", exact=True).set_input_files(
@@ -316,7 +316,7 @@ def test_a_file_that_is_no_state_is_refused_and_one_that_is_becomes_a_version(
 def test_a_stale_plan_says_what_changed_and_is_planned_again_and_only_once(
     browser: Browser, server: Server, sessions: dict[str, Cookie], stale: Sample
 ) -> None:
-    context = opened(browser, sessions["ours"])
+    context = open_context(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
     behind = context.new_page()
     # This one hears of nothing, so that it still offers what is no longer possible.
@@ -348,7 +348,7 @@ def test_a_stale_plan_says_what_changed_and_is_planned_again_and_only_once(
 def test_a_runner_that_is_refused_shows_why_where_it_is_waited_for(
     browser: Browser, server: Server, sessions: dict[str, Cookie], background: Background
 ) -> None:
-    context = opened(browser, sessions["ours"])
+    context = open_context(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
     page.goto(f"{server.url}/ours/runners/add/")
     page.get_by_role("button", name="Create registration token").click()
@@ -366,7 +366,7 @@ def test_a_runner_that_is_refused_shows_why_where_it_is_waited_for(
 def test_a_viewer_is_told_what_the_role_does_not_allow(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["viewer"])
+    context = open_context(browser, sessions["viewer"])
     page = context.new_page()
     for path in ("audit/", "runners/add/", "specs/new/", "specs/network/destroy", "identities/connect/"):
         answer = page.goto(f"{server.url}/ours/{path}")
@@ -379,7 +379,7 @@ def test_a_viewer_is_told_what_the_role_does_not_allow(
 def test_a_failure_of_ours_has_an_id_that_is_in_the_log(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["viewer"])
+    context = open_context(browser, sessions["viewer"])
     page = context.new_page()
     with psycopg.connect(database_url(), autocommit=True) as other:
         other.execute("ALTER TABLE accounts_savedfilter RENAME TO accounts_gone")
@@ -400,7 +400,7 @@ def test_a_failure_of_ours_has_an_id_that_is_in_the_log(
 def test_small_things_are_done_and_undone(
     browser: Browser, server: Server, sessions: dict[str, Cookie]
 ) -> None:
-    context = opened(browser, sessions["ours"])
+    context = open_context(browser, sessions["ours"])
     witness, page = Witness(context), context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
     drains_and_takes_jobs_again(page, f"{server.url}/ours/settings/")
@@ -495,7 +495,7 @@ def test_a_button_says_when_the_console_does_not_answer(
     browser: Browser, server: Server, sessions: dict[str, Cookie], young: Young
 ) -> None:
     """The last one of this file: the console is killed."""
-    context = opened(browser, sessions["young"])
+    context = open_context(browser, sessions["young"])
     page, listing = context.new_page(), context.new_page()
     page.goto(f"{server.url}/young/jobs/{young.silent_job}/")
     listing.goto(f"{server.url}/young/specs/")

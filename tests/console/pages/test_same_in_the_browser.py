@@ -12,7 +12,7 @@ from console.durations import duration
 from console.pages.templatetags.parts import age
 from console.pages.templatetags.plans import GLYPHS
 from tests.console_process import Server
-from tests.journeys.browser import opened, running_browser
+from tests.journeys.browser import open_context, running_browser
 
 SECONDS = (0, 0.001, 0.04, 0.6, 1, 4.26, 9.94, 9.96, 33.3, 59.4, 59.7, 61, 3_599.2, 3_600, 7_325, 200_000)
 AGES = (-90_000, -61, -5, -4, 0, 4.9, 5, 59.9, 60, 3_599, 3_600, 86_399, 86_400, 1_000_000)
@@ -21,7 +21,7 @@ AGES = (-90_000, -61, -5, -4, 0, 4.9, 5, 59.9, 60, 3_599, 3_600, 86_399, 86_400,
 @pytest.fixture(scope="module")
 def tab(server: Server) -> Iterator[Tab]:
     with running_browser() as browser:
-        page = opened(browser).new_page()
+        page = open_context(browser).new_page()
         page.goto(f"{server.url}/sign-in")
         yield page
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.chaos.runner.conftest import StartRunner
 from tests.console.plans.review import address, protect
-from tests.journeys.browser import Witness, opened, running_browser, session_of
+from tests.journeys.browser import Witness, open_context, running_browser, session_of
 from tests.people import Tenant
 from tests.runner.installation import Installation, Project, messages, new_project, revise, wait_for_end
 
@@ -38,7 +38,7 @@ def test_a_dangerous_plan_is_approved_by_another_and_confirmed_by_name(
     spec_page = installation.url + address("spec", project.spec)
     may_approve = f"{ours.admin}, {ours.second_operator}"
     with running_browser() as browser:
-        contexts = [opened(browser, session) for session in sessions]
+        contexts = [open_context(browser, session) for session in sessions]
         witness, other_witness = (Witness(context) for context in contexts)
         requester, approver = (context.new_page() for context in contexts)
         requester.goto(spec_page)

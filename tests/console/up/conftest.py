@@ -97,8 +97,8 @@ class RunningUp:
         return self.printed
 
     def wait_for_end(self) -> int:
-        rest, _ = self.process.communicate(timeout=60)
-        self.printed += rest
+        output, _ = self.process.communicate(timeout=60)
+        self.printed += output
         return self.process.returncode
 
     @property
@@ -139,15 +139,15 @@ def kept_data() -> Iterator[Path]:
 @pytest.fixture
 def start_up(kept_data: Path) -> Iterator[Callable[[], RunningUp]]:
     """Start `slipway up`, as often as wanted."""
-    started: list[RunningUp] = []
+    running: list[RunningUp] = []
 
     def start() -> RunningUp:
-        started.append(RunningUp(kept_data))
-        started[-1].wait_for("Ctrl-C stops everything")
-        return started[-1]
+        running.append(RunningUp(kept_data))
+        running[-1].wait_for("Ctrl-C stops everything")
+        return running[-1]
 
     yield start
-    for up in started:
-        left = up.processes()
+    for up in running:
+        leftover = up.processes()
         up.end()
-        wait_for_all_to_end(left)
+        wait_for_all_to_end(leftover)

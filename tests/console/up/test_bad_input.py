@@ -1,4 +1,4 @@
-"""Whatever is wrong, `slipway up` says it in one line with the remedy, ends with 2, and loses nothing."""
+"""`slipway up` refuses bad input in one line with the remedy, exits with 2, and loses nothing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_directory_of_another_user_is_refused(slipway: Slipway, root: Path) ->
 def test_a_directory_of_a_newer_version_is_refused(slipway: Slipway, root: Path) -> None:
     data = open_data_directory(root)
     data.marker.write_text(json.dumps({"format": 99, "postgres": "25"}))
-    assert "made by a newer Slipway" in refusal(slipway("up", "--port=0"))
+    assert "by a newer Slipway" in refusal(slipway("up", "--port=0"))
 
 
 def test_a_broken_marker_is_refused(slipway: Slipway, root: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_broken_marker_is_refused(slipway: Slipway, root: Path) -> None:
 
 
 def test_a_second_up_is_refused_and_names_the_first(slipway: Slipway, root: Path) -> None:
-    with open_data_directory(root).held(address="http://127.0.0.1:8123"):
+    with open_data_directory(root).hold(address="http://127.0.0.1:8123"):
         line = refusal(slipway("up", "--port=0"))
     assert f"process {os.getpid()}, http://127.0.0.1:8123" in line
 
@@ -147,7 +147,7 @@ def test_a_database_of_a_newer_version_is_left_alone(slipway: Slipway, root: Pat
                 "INSERT INTO django_migrations (app, name) VALUES ('jobs', '9999_from_the_future')"
             )
     line = refusal(slipway("up", "--port=0"))
-    assert "made by a newer Slipway" in line
+    assert "by a newer Slipway" in line
     assert "jobs.9999_from_the_future" in line
     with postgres, psycopg.connect(postgres.url()) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()

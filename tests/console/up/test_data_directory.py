@@ -55,8 +55,8 @@ def test_a_start_that_was_killed_early_is_no_obstacle(reachable_tmp_path: Path) 
 
 def test_it_is_held_by_one_at_a_time(reachable_tmp_path: Path) -> None:
     data = open_data_directory(reachable_tmp_path / "data")
-    with data.held(address="here"):
+    with data.hold(address="here"):
         assert data.is_held()
-        with pytest.raises(Refused, match="is using"), data.held(address="there"):
+        with pytest.raises(Refused, match="is using"), data.hold(address="there"):
             pass
     assert not data.is_held()

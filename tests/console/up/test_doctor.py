@@ -12,20 +12,20 @@ from tests.console.up.conftest import Slipway
 
 def lines(answer: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
     """Subject → level and text."""
-    found = {}
+    findings = {}
     for line in answer.stdout.splitlines():
         level, subject, text = line.split(None, 2)
-        found[subject] = (level, text)
-    return found
+        findings[subject] = (level, text)
+    return findings
 
 
 def test_a_healthy_machine_has_no_failures(slipway: Slipway) -> None:
     answer = slipway("doctor", "--port=0")
-    found = lines(answer)
+    findings = lines(answer)
     assert answer.returncode == 0, answer.stdout
-    assert {"python", "database", "data", "disk", "port", "terraform", "clock"} <= set(found)
-    assert found["database"][1].startswith("embedded postgres (PostgreSQL) 18")
-    assert not any(level == "fail" for level, _ in found.values())
+    assert {"python", "database", "data", "disk", "port", "terraform", "clock"} <= set(findings)
+    assert findings["database"][1].startswith("embedded postgres (PostgreSQL) 18")
+    assert not any(level == "fail" for level, _ in findings.values())
 
 
 def test_it_examines_and_changes_nothing(slipway: Slipway, reachable_tmp_path: Path) -> None:
@@ -44,20 +44,20 @@ def test_each_failure_has_its_remedy(slipway: Slipway, reachable_tmp_path: Path)
             SLIPWAY_TERRAFORM="/nonexistent/terraform",
             DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing",
         )
-    found = lines(answer)
+    findings = lines(answer)
     assert answer.returncode == 1
-    failed = {subject for subject, (level, _) in found.items() if level == "fail"}
+    failed = {subject for subject, (level, _) in findings.items() if level == "fail"}
     assert failed == {"database", "data", "port", "terraform"}
-    assert "unset it" in found["database"][1]
-    assert "--data-dir" in found["data"][1]
-    assert "--port" in found["port"][1]
-    assert "SLIPWAY_TERRAFORM" in found["terraform"][1]
+    assert "unset it" in findings["database"][1]
+    assert "--data-dir" in findings["data"][1]
+    assert "--port" in findings["port"][1]
+    assert "SLIPWAY_TERRAFORM" in findings["terraform"][1]
 
 
 def test_it_names_the_database_of_the_url(slipway: Slipway, postgres: EmbeddedPostgres) -> None:
     postgres.start()
-    found = lines(slipway("doctor", "--port=0", DATABASE_URL=postgres.url("postgres")))
-    assert found["database"] == ("ok", "PostgreSQL 18.4 of DATABASE_URL")
+    findings = lines(slipway("doctor", "--port=0", DATABASE_URL=postgres.url("postgres")))
+    assert findings["database"] == ("ok", "PostgreSQL 18.4 of DATABASE_URL")
 
 
 def test_version_is_one_line(slipway: Slipway) -> None:

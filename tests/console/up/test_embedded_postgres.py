@@ -155,7 +155,7 @@ def test_a_server_left_over_is_ended_before_the_next_start(
 
 
 def test_a_pid_file_of_a_dead_server_does_not_matter(postgres: EmbeddedPostgres) -> None:
-    """After a reboot its number may be that of any other process, such as this one."""
+    """The pid of a server may belong to any other process after a reboot, such as this one."""
     postgres.start()
     pid_file = postgres.cluster / "postmaster.pid"
     lines = pid_file.read_text().splitlines()

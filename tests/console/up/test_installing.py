@@ -60,7 +60,7 @@ def wheel(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(folder: Path, wheel: Path) -> Environment:
+def install(folder: Path, wheel: Path) -> Environment:
     """An environment with the wheel and the console's dependencies, which pip has checked."""
     environment = make_environment(folder / "installed", *declared_requirements("console"), TERRAFORM)
     environment.install(f"{wheel}[console]")
@@ -79,8 +79,8 @@ def checkout(folder: Path) -> Path:
 
 
 def wheel_path(path: Path) -> str:
-    top, *rest = path.relative_to(ROOT).parts
-    return "/".join([ASSETS.get(top, top), *rest])
+    top, *below = path.relative_to(ROOT).parts
+    return "/".join([ASSETS.get(top, top), *below])
 
 
 def list_files(wheel: Path) -> set[str]:
@@ -102,33 +102,33 @@ def test_a_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path)
     assert list_files(build_wheel(build_sdist(tmp_path), tmp_path)) == list_files(wheel)
 
 
-def test_no_other_distribution_has_a_package_of_that_name(installed: Environment, elsewhere: Path) -> None:
-    owners = json.loads(installed.run("python", "-c", OWNERS, cwd=elsewhere).stdout)
+def test_no_other_distribution_has_a_package_of_that_name(install: Environment, elsewhere: Path) -> None:
+    owners = json.loads(install.run("python", "-c", OWNERS, cwd=elsewhere).stdout)
     assert {name: names for name, names in owners.items() if "slipway" in names} == {
         package: ["slipway"] for package in PACKAGES
     }
     assert owners["cli"] == ["python-hcl2"]
 
 
-def test_everything_comes_from_the_wheel(installed: Environment, elsewhere: Path) -> None:
-    answer = installed.run("python", "-c", IMPORT, cwd=elsewhere)
-    expected = [str(installed.packages / name / "__init__.py") for name in ("cli", *PACKAGES)]
+def test_everything_comes_from_the_wheel(install: Environment, elsewhere: Path) -> None:
+    answer = install.run("python", "-c", IMPORT, cwd=elsewhere)
+    expected = [str(install.packages / name / "__init__.py") for name in ("cli", *PACKAGES)]
     assert answer.stdout.splitlines() == expected, answer.stderr
-    assert (installed.packages / "cli" / "hcl_to_json.py").exists()
+    assert (install.packages / "cli" / "hcl_to_json.py").exists()
 
 
 @pytest.mark.parametrize("command", [("slipway",), ("python", "-m", "slipway")], ids=" ".join)
 def test_the_command_line_explains_itself(
-    command: tuple[str, ...], installed: Environment, elsewhere: Path
+    command: tuple[str, ...], install: Environment, elsewhere: Path
 ) -> None:
-    answer = installed.run(*command, "--help", cwd=elsewhere)
+    answer = install.run(*command, "--help", cwd=elsewhere)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("usage: slipway ")
     assert "reset-password" in answer.stdout
 
 
-def test_the_doctor_examines_the_machine(installed: Environment, elsewhere: Path, folder: Path) -> None:
-    answer = installed.run("slipway", "doctor", "--port=0", f"--data-dir={folder / 'data'}", cwd=elsewhere)
+def test_the_doctor_examines_the_machine(install: Environment, elsewhere: Path, folder: Path) -> None:
+    answer = install.run("slipway", "doctor", "--port=0", f"--data-dir={folder / 'data'}", cwd=elsewhere)
     examined = read_levels(answer)
     assert answer.stderr == ""
     # No browser: that is for developers. Disk and clock are as this machine has them.
@@ -137,12 +137,12 @@ def test_the_doctor_examines_the_machine(installed: Environment, elsewhere: Path
     assert answer.returncode == ("fail" in examined.values())
 
 
-def test_the_runner_checks_itself(installed: Environment, elsewhere: Path, folder: Path) -> None:
+def test_the_runner_checks_itself(install: Environment, elsewhere: Path, folder: Path) -> None:
     console = FakeConsole()
     console.start()
     try:
         arguments = ("check", "--console", console.url, "--data-dir", str(folder / "runner"))
-        answer = installed.run(
+        answer = install.run(
             "slipway-runner", *arguments, cwd=elsewhere, SLIPWAY_RUNNER_CREDENTIAL=CREDENTIAL
         )
     finally:
@@ -155,10 +155,10 @@ def test_the_runner_checks_itself(installed: Environment, elsewhere: Path, folde
 
 
 def test_an_installed_console_has_its_pages_and_their_styles(
-    installed: Environment, elsewhere: Path, folder: Path
+    install: Environment, elsewhere: Path, folder: Path
 ) -> None:
-    program = (str(installed.program("slipway")),)
-    up = RunningUp(folder / "up", program=program, cwd=elsewhere, environment=installed.variables())
+    program = (str(install.program("slipway")),)
+    up = RunningUp(folder / "up", program=program, cwd=elsewhere, environment=install.variables())
     try:
         up.wait_for("Ctrl-C stops everything")
         with httpx.Client(base_url=up.url, trust_env=False) as browser:

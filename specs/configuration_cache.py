@@ -1,4 +1,4 @@
-"""What a document's configuration declares, kept by the digest of its source."""
+"""The declared variables of each source, stored by the digest of the source."""
 
 import hashlib
 from functools import lru_cache
@@ -9,15 +9,15 @@ from specs.document import read_source
 from specs.models import ReadConfiguration
 from specs.snapshot import canonical
 
-#: Counted up when the reader learns to read more: what was kept before is then read anew.
+#: Increase this when the parser reads more than before, so that stored results are read anew.
 READER = 2
 
 
-def declared_by(document: dict[str, Any]) -> Configuration:
-    """Read the source once and keep what it declares: a Git host that is away stops nothing later."""
+def load_configuration(document: dict[str, Any]) -> Configuration:
+    """Return what the document's source declares. Reads it once, so that a Git outage later stops nothing."""
     digest = _digest(document)
     try:
-        return _kept(digest)
+        return _find_stored(digest)
     except ReadConfiguration.DoesNotExist:
         configuration = read_source(document)
         ReadConfiguration.objects.get_or_create(
@@ -27,10 +27,10 @@ def declared_by(document: dict[str, Any]) -> Configuration:
 
 
 @lru_cache(maxsize=256)
-def _kept(digest: str) -> Configuration:
+def _find_stored(digest: str) -> Configuration:
     return Configuration.from_json(ReadConfiguration.objects.get(pk=digest).variables)
 
 
 def _digest(document: dict[str, Any]) -> str:
-    read = {"reader": READER, "source": document["source"], "files": document["files"]}
-    return hashlib.sha256(canonical(read)).hexdigest()
+    identifying_parts = {"reader": READER, "source": document["source"], "files": document["files"]}
+    return hashlib.sha256(canonical(identifying_parts)).hexdigest()

@@ -1,4 +1,4 @@
-"""What a deploy leaves on its Spec: outputs, components, and nothing of a secret anywhere else."""
+"""The results of a deploy on its Spec: outputs, components, and no secret anywhere else."""
 
 from __future__ import annotations
 
@@ -53,9 +53,12 @@ def test_outputs_are_kept_and_known_ones_fill_the_components(console: Console, o
         "database": "harbour.database.example:5432",
         "dns_zone": "harbour.example",
     }
-    shown = {one["name"]: one for one in api.get(address(ours.spec, "/outputs")).json()["data"]}
-    assert shown["argocd_url"]["value"] == "https://argocd.harbour.example"
-    assert (shown["database_password"]["sensitive"], shown["database_password"]["value"]) == (True, None)
+    output_rows = {entry["name"]: entry for entry in api.get(address(ours.spec, "/outputs")).json()["data"]}
+    assert output_rows["argocd_url"]["value"] == "https://argocd.harbour.example"
+    assert (output_rows["database_password"]["sensitive"], output_rows["database_password"]["value"]) == (
+        True,
+        None,
+    )
     page = Browser(ours, ours.viewer).reads("specs/network/")
     assert "Argo CD" in page
     assert 'href="https://argocd.harbour.example"' in page
@@ -103,7 +106,7 @@ def test_an_operator_can_reveal_it_and_that_is_on_record(
         Browser(ours, ours.operator).get("specs/network/outputs/database_password/reveal").status_code == 400
     )
     events = AuditEvent.objects.filter(action="output.revealed")
-    assert [(one.actor_name, one.data) for one in events] == [
+    assert [(entry.actor_name, entry.data) for entry in events] == [
         ("ours-operator", {"output": "database_password"}),
         ("ours-operator", {"output": "database_password"}),
     ]
@@ -128,7 +131,7 @@ def test_what_a_later_deploy_no_longer_reports_is_gone(console: Console, ours: T
     )
     api = console.person(ours, "viewer")
     assert api.get(address(ours.spec)).json()["components"] == {"cluster": "https://other.example"}
-    assert {one["name"] for one in api.get(address(ours.spec, "/outputs")).json()["data"]} == {
+    assert {entry["name"] for entry in api.get(address(ours.spec, "/outputs")).json()["data"]} == {
         "cluster_endpoint",
         "argocd_url",
     }
@@ -144,8 +147,8 @@ def test_after_a_destroy_everything_is_marked_gone(console: Console, ours: Tenan
     assert runner.succeed(runner.take_and_start(), result={"summary": {"destroy": 5}}).status_code == 200
     spec = api.get(address(ours.spec)).json()
     assert (spec["components"], spec["destroyed_at"] is not None) == ({}, True)
-    for one in api.get(address(ours.spec, "/outputs")).json()["data"]:
-        assert (one["value"], one["gone_at"] is not None) == (None, True)
+    for entry in api.get(address(ours.spec, "/outputs")).json()["data"]:
+        assert (entry["value"], entry["gone_at"] is not None) == (None, True)
     assert ours.spec.outputs.exclude(sealed_value=None).count() == 0
     assert api.post(address(ours.spec, "/outputs/database_password/reveal")).status_code == 404
     page = Browser(ours, ours.viewer).reads("specs/network/")

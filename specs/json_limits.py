@@ -1,5 +1,6 @@
-"""What JSON lets through and the database or a runner's claim does not: characters, numbers and depths."""
+"""Limits of JSON values beyond JSON's own: characters, numbers and depths that cannot be stored."""
 
+from collections.abc import Collection
 from typing import Any
 
 from console.errors import BadInput
@@ -11,11 +12,11 @@ LEAST, MOST = -(2**63), 2**64 - 1
 
 
 def check_storable(value: Any, *, field: str, depth: int = 0, any_number: bool = False) -> None:
-    """Refuse the first thing in it that cannot be stored. `any_number`: it is never sent to a runner."""
+    """Refuse the first part that cannot be stored. `any_number` allows numbers that no runner receives."""
     if depth > MAX_DEPTH:
         raise BadInput(f"{field}: is nested more than {MAX_DEPTH} levels deep.", field=field)
     if isinstance(value, str) and not _is_text(value):
-        raise BadInput(f"{field}: has characters that are no text, such as NUL. Remove them.", field=field)
+        raise BadInput(f"{field}: has characters that are not text, such as NUL. Remove them.", field=field)
     if isinstance(value, float) and value - value != 0:
         raise BadInput(f"{field}: {value} is not a number.", field=field)
     if isinstance(value, int) and not any_number and not LEAST <= value <= MOST:
@@ -30,17 +31,19 @@ def check_storable(value: Any, *, field: str, depth: int = 0, any_number: bool =
 
 
 def is_too_deep(value: Any) -> bool:
-    """Looked at level by level, so that no depth is too deep for this."""
+    """Return true below MAX_DEPTH levels. Walks level by level, so that no depth ends this function."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for one in level
-            for item in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
-        ]
+        level = [item for container in level for item in _children(container)]
         if not level:
             return False
     return True
+
+
+def _children(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _is_text(text: str) -> bool:
