@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
-from console.durations import duration
 from tests.journeys.browser import NARROW, WIDE, Witness, sign_in
 from tests.journeys.product import Product
 from tests.waiting import wait_until
@@ -34,15 +33,6 @@ def session(browser: Browser, product: Product) -> Any:
     cookies = context.storage_state()
     context.close()
     return cookies
-
-
-def test_durations_read_the_same_from_the_server_and_in_the_browser(page: Page, product: Product) -> None:
-    page.goto(product.url)
-    seconds = [0, 0.004, 0.01, 0.994, 1, 9.94, 9.96, 59.4, 59.6, 61, 754, 3_599, 3_600, 86_399, 90_061]
-    in_the_browser = page.evaluate(
-        "async (all) => all.map((await import('/static/js/relative-time.js')).duration)", seconds
-    )
-    assert in_the_browser == [duration(value) for value in seconds]
 
 
 def test_a_stranger_signs_in_first_and_then_gets_the_page_that_was_asked_for(
