@@ -1,4 +1,4 @@
-"""`manage.py drain on|off`: stop or resume taking and handing out jobs, in every organization."""
+"""`manage.py drain on|off`: pause or resume new jobs in all organizations."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,7 +9,7 @@ from console.accounts.services import set_installation_drain
 
 
 class Command(BaseCommand):
-    help = "Stop (on) or resume (off) taking and handing out jobs. What runs, finishes."
+    help = "Pause (on) or resume (off) new jobs in all organizations. Running jobs finish."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("switch", choices=["on", "off"])
@@ -17,4 +17,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         draining = options["switch"] == "on"
         set_installation_drain(draining=draining)
-        self.stdout.write("Draining: no new jobs; running ones finish." if draining else "Taking jobs again.")
+        self.stdout.write("New jobs are paused. Running jobs finish." if draining else "New jobs are resumed.")

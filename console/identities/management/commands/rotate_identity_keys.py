@@ -1,4 +1,4 @@
-"""`manage.py rotate_identity_keys`: what the janitor does by itself, begun or hurried by a person."""
+"""`manage.py rotate_identity_keys`: rotate the issuer's signing key by hand; the janitor does it by itself."""
 
 from typing import Any
 
@@ -8,24 +8,24 @@ from console.identities.keys import PUBLISHED_BEFORE_USE, begin_rotation, drop_r
 
 
 class Command(BaseCommand):
-    help = "Publish the issuer's next signing key; with --now sign with it at once."
+    help = "Publish the next signing key of the issuer."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--now", action="store_true", help="do not wait until clouds have seen it")
+        parser.add_argument("--now", action="store_true", help="sign with it at once, without waiting until clouds have read it")
         parser.add_argument(
-            "--revoke", action="store_true", help="--now, and forget all older keys: one of them was stolen"
+            "--revoke", action="store_true", help="also delete all older keys, for a key that was stolen; implies --now"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not (options["now"] or options["revoke"]):
             key = begin_rotation()
             self.stdout.write(
-                f"{key.kid} is published. It signs {PUBLISHED_BEFORE_USE.days} days later by itself."
+                f"{key.kid} is published. The console signs with it in {PUBLISHED_BEFORE_USE.days} days."
             )
             return
         key = finish_rotation()
-        self.stdout.write(f"{key.kid} signs from now on.")
+        self.stdout.write(f"The console signs with {key.kid} from now on.")
         if options["revoke"]:
             self.stdout.write(
-                f"{drop_retired(at_once=True)} older keys are gone, and their tokens with them."
+                f"{drop_retired(at_once=True)} older keys are deleted; clouds refuse their tokens."
             )

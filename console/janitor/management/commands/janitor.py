@@ -1,4 +1,4 @@
-"""`manage.py janitor`: run a janitor until SIGTERM. Any number may run; one leads."""
+"""`manage.py janitor`: run a janitor until SIGTERM. Any number may run; one is the leader."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ from console.janitor.leader import run
 
 
 class Command(BaseCommand):
-    help = "Take back lost jobs, enforce timeouts, keep partitions. Any number may run; one leads."
+    help = "Take back lost jobs, enforce timeouts, rotate keys. Any number may run; one is the leader."
 
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
