@@ -17,4 +17,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         draining = options["switch"] == "on"
         set_installation_drain(draining=draining)
-        self.stdout.write("New jobs are paused. Running jobs finish." if draining else "New jobs are resumed.")
+        self.stdout.write(
+            "New jobs are paused; running ones finish." if draining else "New jobs are resumed."
+        )

@@ -1,4 +1,4 @@
-"""`manage.py rotate_identity_keys`: rotate the issuer's signing key by hand; the janitor does it by itself."""
+"""`manage.py rotate_identity_keys`: rotate the signing key by hand; the janitor does it automatically."""
 
 from typing import Any
 
@@ -11,9 +11,11 @@ class Command(BaseCommand):
     help = "Publish the next signing key of the issuer."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--now", action="store_true", help="sign with it at once, without waiting until clouds have read it")
+        parser.add_argument("--now", action="store_true", help="sign with it before clouds have read it")
         parser.add_argument(
-            "--revoke", action="store_true", help="also delete all older keys, for a key that was stolen; implies --now"
+            "--revoke",
+            action="store_true",
+            help="also delete all older keys, as after a theft; implies --now",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
