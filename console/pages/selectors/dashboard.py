@@ -85,7 +85,8 @@ class Dashboard:
     def slots(self) -> tuple[int, int]:
         """The slots in use and all slots, of the runners that are online."""
         online = [runner for runner in self.runners if runner.status == "ONLINE"]
-        return sum(runner.busy_slots for runner in online), sum(runner.slots for runner in online)  # type: ignore[attr-defined]
+        busy = sum(runner.busy_slots for runner in online)  # type: ignore[attr-defined]  annotated
+        return busy, sum(runner.slots for runner in online)
 
     @property
     def longest_wait_seconds(self) -> float | None:
