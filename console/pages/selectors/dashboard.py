@@ -85,7 +85,7 @@ class Dashboard:
     def slots(self) -> tuple[int, int]:
         """The slots in use and all slots, of the runners that are online."""
         online = [runner for runner in self.runners if runner.status == "ONLINE"]
-        busy = sum(runner.busy_slots for runner in online)  # type: ignore[attr-defined]  annotated
+        busy = sum(runner.busy_slots for runner in online)  # type: ignore[attr-defined]
         return busy, sum(runner.slots for runner in online)
 
     @property
