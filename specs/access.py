@@ -60,7 +60,7 @@ def require_unarchived(spec: Spec) -> Spec:
 
 
 def spec_to_view_by_id(user: Any, spec_id: UUID) -> Spec:
-    """For the API, which knows Specs by their id. Another organization's Spec is not there."""
+    """Return a Spec by its id, for the API; another organization's is not found."""
     return _spec_by_id(user, spec_id, Right.SEE)
 
 

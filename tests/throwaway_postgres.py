@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,12 @@ def throwaway_postgres() -> Iterator[EmbeddedPostgres]:
 def pytest_load_initial_conftests() -> None:
     if not is_xdist_worker():
         _until_the_end.enter_context(throwaway_postgres())
+
+
+def pytest_sessionfinish() -> None:
+    """Stop the heartbeat that `console.asgi` starts: it would go on without its database."""
+    if beat := sys.modules.get("console.live.beat"):
+        beat.stop_beating()
 
 
 def pytest_unconfigure() -> None:

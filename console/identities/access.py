@@ -28,7 +28,7 @@ def identity_to_manage(user: Any, org_slug: str, slug: str) -> CloudIdentity:
 
 
 def identity_to_view_by_id(user: Any, identity_id: UUID) -> CloudIdentity:
-    """For the API, which knows identities by their id."""
+    """Return an identity by its id, for the API."""
     return _identity_by_id(user, identity_id, Right.SEE)
 
 

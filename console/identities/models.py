@@ -32,7 +32,7 @@ def provider_constraints() -> list[models.CheckConstraint]:
 
 
 class CloudIdentity(models.Model):
-    """Which account a job acts in, and how a runner obtains temporary credentials for it. No key is kept."""
+    """The account that a job acts in, and how its temporary credentials are obtained. No key is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization = models.ForeignKey(

@@ -81,6 +81,9 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
+    #: The runner of the last attempt; set by the list of jobs.
+    runner_name: str
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "number"], name="job_number_once"),

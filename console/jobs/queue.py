@@ -565,7 +565,7 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """As it is stored, in UTF-8; most logs are ASCII, where the length is that already."""
+        """The size in storage, in UTF-8; most logs are ASCII, whose length is their size."""
         return len(self.lines) if self.lines.isascii() else len(self.lines.encode())
 
 

@@ -21,19 +21,28 @@ FORGET_GONE = "DELETE FROM live_consolebeat WHERE beat_at < now() - interval '1 
 logger = logging.getLogger("slipway.live")
 
 
+_stopped = threading.Event()
+
+
 def start_beating() -> None:
-    threading.Thread(target=_beat_forever, name="beat", daemon=True).start()
+    threading.Thread(target=_beat_until_stopped, name="beat", daemon=True).start()
 
 
-def _beat_forever() -> None:
-    process_id, pause = new_id(), threading.Event()
-    while True:
+def stop_beating() -> None:
+    """Stop for good, before a database that belongs to this process is taken away."""
+    _stopped.set()
+
+
+def _beat_until_stopped() -> None:
+    process_id = new_id()
+    while not _stopped.is_set():
         try:
             with psycopg.connect(conninfo(), autocommit=True) as connection:
                 connection.execute(FORGET_GONE)
-                while True:
+                while not _stopped.is_set():
                     connection.execute(BEAT, {"id": process_id})
-                    pause.wait(BEAT_SECONDS)
+                    _stopped.wait(BEAT_SECONDS)
         except psycopg.Error as error:
-            logger.warning("could not write the console's heartbeat: %s", error)
-            pause.wait(BEAT_SECONDS)
+            if not _stopped.is_set():
+                logger.warning("could not write the console's heartbeat: %s", error)
+            _stopped.wait(BEAT_SECONDS)

@@ -34,8 +34,8 @@ def states(request: PageRequest, org: str) -> HttpResponse:
 
 def organization_backend(request: PageRequest, org: str) -> Any:
     """The default backend of the organization: the form on GET, the choice on POST."""
-    deed = _choose_for_organization if request.method == "POST" else _ask_for_organization
-    return deed(request, org)
+    answer = _choose_for_organization if request.method == "POST" else _ask_for_organization
+    return answer(request, org)
 
 
 @signed_in

@@ -69,13 +69,13 @@ def require_approvals(plan: Plan, *, applied_by: User | None) -> None:
     if not needed:
         return
     requester = plan.job.requested_by or applied_by
-    given = [approval for approval in approval_standing(plan).given if approval.approved_by != requester]
-    if len(given) < needed:
+    counted = [approval for approval in approval_standing(plan).given if approval.approved_by != requester]
+    if len(counted) < needed:
         who = f"An operator other than {requester}" if requester else "An operator"
         raise GateClosed(
-            f"Plan {plan.number} has {len(given)} of {needed} approvals. {who} can approve it.",
+            f"Plan {plan.number} has {len(counted)} of {needed} approvals. {who} can approve it.",
             gate="approval",
-            approvals_given=len(given),
+            approvals_given=len(counted),
             approvals_needed=needed,
         )
 
@@ -84,15 +84,15 @@ def _standing(
     plan: Plan, approvals: Iterable[Approval], approvers: list[User], *, is_fresh: bool
 ) -> ApprovalStanding:
     """The rule itself, for one plan and for lists alike."""
-    given: list[Approval] = []
+    counted: list[Approval] = []
     void: list[Approval] = []
     for approval in approvals:
         counts = is_fresh and approval.fingerprint == plan.fingerprint and approval.approved_by in approvers
-        (given if counts else void).append(approval)
-    done = {approval.approved_by_id for approval in given} | {plan.job.requested_by_id}
+        (counted if counts else void).append(approval)
+    done = {approval.approved_by_id for approval in counted} | {plan.job.requested_by_id}
     return ApprovalStanding(
         needed=approvals_needed(plan),
-        given=given,
+        given=counted,
         void=void,
         may_approve=[approver for approver in approvers if approver.pk not in done],
     )

@@ -51,6 +51,9 @@ class Runner(models.Model):
     stopped_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    #: Set by the list of runners.
+    jobs_today: int
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "name"], name="runner_name_once"),

@@ -19,9 +19,9 @@ class Secrets:
     parts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, *, marked: Iterable[Any], given: Iterable[Any]) -> "Secrets":
-        """`marked` is what a state calls sensitive; `given` are the Spec's own sensitive values."""
-        given_texts = {text for value in given for text in texts(value) if text}
+    def of(cls, *, marked: Iterable[Any], values: Iterable[Any]) -> "Secrets":
+        """`marked` is what a state calls sensitive; `values` are the Spec's own sensitive values."""
+        given_texts = {text for value in values for text in texts(value) if text}
         copies = {text for value in marked for text in texts(value) if len(text) >= MIN_COPIED_CHARS}
         return cls(
             copies=frozenset(copies | given_texts),

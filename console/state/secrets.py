@@ -14,7 +14,7 @@ def secrets_of(*states: tuple[StateVersion, dict[str, Any]]) -> Secrets:
     """Collect the secrets of these versions of one Spec, each with its content."""
     return Secrets.of(
         marked=[value for _, content in states for value in marked_values(content)],
-        given=[value for version, _ in states for value in _spec_secrets(version)],
+        values=[value for version, _ in states for value in _spec_secrets(version)],
     )
 
 

@@ -58,7 +58,7 @@ def test_what_runs_is_on_the_dashboard_and_moves(
     page.get_by_role("button", name=re.compile("^Apply")).click()
     running = board.get_by_role("region", name="Running now")
     expect(running.get_by_role("link", name="Apply #2")).to_be_visible(timeout=PLAN_MS)
-    expect(running.locator(".figure")).to_have_text(re.compile(r"^[1-9]\d* of 30$"), timeout=PLAN_MS)
+    expect(running.locator(".figure")).to_have_text(re.compile(r"^[1-9]\d*\s+of\s+30$"), timeout=PLAN_MS)
     expect(board.get_by_text("Nothing is running.")).to_be_visible(timeout=PLAN_MS)
     outcomes = board.get_by_role("region", name="Job outcomes (24 h)")
     expect(outcomes.get_by_role("row", name=re.compile("^DEPLOY"))).to_contain_text("100 % of 1")

@@ -53,7 +53,7 @@ def plans_it_and_reads_the_plan(page: Page) -> None:
     # Asked for while the plan was being made, when there was no picture yet.
     expect(page.locator("resource-graph svg")).to_be_visible()
     page.get_by_role("link", name="Review plan #1").click()
-    expect(page.get_by_text(re.compile(r"^\d+ resources will be added\.$"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^\s*\d+ resources will be added\.\s*$"))).to_be_visible()
     page.get_by_text('terraform_data.dns_record["www"]').click()
     expect(page.locator(".change[open]").get_by_role("row", name="id (known after apply)")).to_be_visible()
 

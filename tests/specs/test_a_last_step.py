@@ -55,7 +55,7 @@ def test_each_platform_that_comes_along_installs_argo_cd_as_its_last_step() -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("last_step", "words"),
     [
         ("last_step: argocd", "last_step.phase"),
         ("last_step: {phase: apply, title: x, addresses: [a.b]}", "not already a phase of a job"),

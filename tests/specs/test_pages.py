@@ -185,7 +185,7 @@ def test_what_the_other_forms_refuse(ours: Tenant, repository: Repository) -> No
         "name": "Shop", "environment": "development", "required_approvals": "1", "plan_max_age_hours": "1",
         "expires_at": "2020-01-01T00:00",
     }  # fmt: skip
-    assert_refused(browser.post("specs/shop/settings/", past), "expires_at", "has passed")
+    assert_refused(browser.post("specs/shop/settings/", past), "expires_at", "is in the past")
     assert spec.revisions.count() == Spec.objects.count() == 1
 
 
@@ -228,7 +228,7 @@ def test_two_revisions_stand_side_by_side_and_one_is_restored(ours: Tenant) -> N
     assert "(sensitive, changed)" in page
     assert "secret-value" not in page
     late = browser.post("specs/shop/source/", {"source": "inline", "based_on": "1", **TYPED_FILES})
-    assert (late.status_code, b"meanwhile" in late.content) == (409, True)
+    assert (late.status_code, b"in the meantime" in late.content) == (409, True)
     sent_to(browser.post("specs/shop/revisions/1/restore"))
     assert spec.revisions.get(number=4).document == spec.revisions.get(number=1).document
 

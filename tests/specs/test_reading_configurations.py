@@ -238,7 +238,7 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize(("files", "said"), BAD_FILES.values(), ids=BAD_FILES)
+@pytest.mark.parametrize(("files", "expected"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_bad_configuration_is_refused_with_file_line_and_remedy(
     files: dict[str, str], expected: tuple[str | None, int | None, str]
 ) -> None:

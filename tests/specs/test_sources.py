@@ -197,7 +197,7 @@ def test_two_editors_do_not_overwrite_each_other(console: Console, ours: Tenant)
     other = {"source": {"kind": "inline", "files": {**FILES, "other.tf": "locals {}\n"}}, "based_on": 1}
     late = api.put(address(spec, "/source"), json=other)
     assert late.status_code == 409
-    assert "Revision 2 was saved by ours-operator meanwhile" in late.json()["detail"]
+    assert "Revision 2 was saved by ours-operator in the meantime" in late.json()["detail"]
     assert spec.revisions.count() == 2
 
 

@@ -136,10 +136,10 @@ class Aws(Cloud):
 
     def merge_settings(self, stored: Settings, changes: Settings) -> Settings:
         """Let the partition follow the role: a person who changes one means both."""
-        kept = {
+        unchanged = {
             key: value for key, value in stored.items() if key != "partition" or "role_arn" not in changes
         }
-        return {**kept, **changes}
+        return {**unchanged, **changes}
 
     def account(self, settings: Settings) -> str:
         return str(settings["role_arn"]).split(":")[4]

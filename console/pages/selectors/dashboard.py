@@ -1,4 +1,4 @@
-"""What the dashboard shows, in a fixed number of statements, however many jobs there are."""
+"""The content of the dashboard, in a fixed number of statements, however many jobs there are."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -83,14 +83,15 @@ class Dashboard:
 
     @property
     def slots(self) -> tuple[int, int]:
-        """In use, and there: of the runners that are online."""
+        """The slots in use and all slots, of the runners that are online."""
         online = [runner for runner in self.runners if runner.status == "ONLINE"]
-        return sum(one.busy_slots for one in online), sum(one.slots for one in online)  # type: ignore[attr-defined]
+        busy = sum(runner.busy_slots for runner in online)  # type: ignore[attr-defined]
+        return busy, sum(runner.slots for runner in online)
 
     @property
     def longest_wait_seconds(self) -> float | None:
-        waits = [one.longest_wait_seconds for one in self.day if one.longest_wait_seconds is not None]
-        return max(waits, default=None)
+        waits = (half_hour.longest_wait_seconds for half_hour in self.day)
+        return max((wait for wait in waits if wait is not None), default=None)
 
 
 def dashboard_of(organization: Organization, person: User) -> Dashboard:
@@ -106,7 +107,7 @@ def dashboard_of(organization: Organization, person: User) -> Dashboard:
         runners=runners_of(organization),
         day=day.half_hours,
         endings=day.endings,
-        cut_short=sum(one.succeeded + one.failed + one.cancelled for one in day.endings) >= LOOKED_AT * 0.9,
+        cut_short=sum(ending.total for ending in day.endings) >= LOOKED_AT * 0.9,
         spec_count=Spec.objects.filter(organization=organization, archived_at=None).count(),
     )
 
@@ -164,7 +165,7 @@ def waiting_for(organization: Organization, person: User, *, now: datetime) -> l
 
 
 def _task_for(membership: Membership, plan: Plan, approvals: ApprovalStanding) -> ForMe | None:
-    """What one plan needs from this person, if anything."""
+    """Return the task that one plan is for this person, if any."""
     count, spec = plan.change_count, plan.spec
     changes = f"{count} change{'' if count == 1 else 's'}"
     is_theirs = plan.job.requested_by_id == membership.user_id
@@ -172,8 +173,8 @@ def _task_for(membership: Membership, plan: Plan, approvals: ApprovalStanding) -
         may_apply = is_theirs and membership.may(Right.APPLY)
         return ForMe("Review and apply", changes, spec, plan.created_at, plan.number) if may_apply else None
     if is_theirs:
-        given = f"{len(approvals.given)} of {approvals.needed} approvals"
-        return ForMe("Waiting for approval", f"{changes}, {given}", spec, plan.created_at, plan.number)
+        progress = f"{len(approvals.given)} of {approvals.needed} approvals"
+        return ForMe("Waiting for approval", f"{changes}, {progress}", spec, plan.created_at, plan.number)
     if membership.user_id in {approver.pk for approver in approvals.may_approve}:
         requested = f"{changes}, requested by {plan.job.requested_by or 'Slipway'}"
         return ForMe("Review and approve", requested, spec, plan.created_at, plan.number)
@@ -181,7 +182,7 @@ def _task_for(membership: Membership, plan: Plan, approvals: ApprovalStanding) -
 
 
 def _expiring(organization: Organization, *, now: datetime) -> list[ForMe]:
-    """What is deployed and has an end soon; what has passed it is not hidden."""
+    """List deployed Specs that expire soon or have expired."""
     specs = Spec.objects.filter(
         organization=organization, archived_at=None, expires_at__lt=now + SOON, deployed_at__isnull=False
     ).filter(Q(destroyed_at=None) | Q(destroyed_at__lt=F("deployed_at")))
@@ -192,7 +193,7 @@ def _expiring(organization: Organization, *, now: datetime) -> list[ForMe]:
 
 
 def _fitting_plans(organization: Organization, *, now: datetime) -> list[Plan]:
-    """Newest plans with changes that nobody has applied and nothing has overtaken, as far as a look tells."""
+    """List the newest plans with changes that can still be applied, as far as the database alone tells."""
     revised = Revision.objects.filter(spec=OuterRef("spec"), created_at__gt=OuterRef("created_at"))
     newest_serial = (
         StateVersion.objects.filter(spec=OuterRef("spec")).order_by("-serial").values("serial")[:1]
@@ -228,7 +229,12 @@ def _newest_plans(organization: Organization, *, now: datetime) -> QuerySet[Plan
 
 def depth_chart(day: list[HalfHour]) -> Chart:
     columns = [
-        Column(f"{one.begins_at:%H:%M} UTC: {one.depth} waiting", one.depth, mark=_hour(one)) for one in day
+        Column(
+            f"{half_hour.begins_at:%H:%M} UTC: {half_hour.depth} waiting",
+            half_hour.depth,
+            mark=_hour(half_hour),
+        )
+        for half_hour in day
     ]
     return bar_chart(columns)
 
@@ -236,18 +242,18 @@ def depth_chart(day: list[HalfHour]) -> Chart:
 def wait_chart(day: list[HalfHour]) -> Chart:
     columns = [
         Column(
-            f"{one.begins_at:%H:%M} UTC: median {one.median_wait_seconds or 0:.1f} s, "
-            f"longest {one.longest_wait_seconds or 0:.1f} s",
-            one.longest_wait_seconds or 0,
-            inner=one.median_wait_seconds or 0,
-            mark=_hour(one),
+            f"{half_hour.begins_at:%H:%M} UTC: median {half_hour.median_wait_seconds or 0:.1f} s, "
+            f"longest {half_hour.longest_wait_seconds or 0:.1f} s",
+            half_hour.longest_wait_seconds or 0,
+            inner=half_hour.median_wait_seconds or 0,
+            mark=_hour(half_hour),
         )
-        for one in day
+        for half_hour in day
     ]
     return bar_chart(columns, unit=" s")
 
 
-def _hour(one: HalfHour) -> str:
+def _hour(half_hour: HalfHour) -> str:
     """Every sixth hour has its name under it."""
-    begins: Any = one.begins_at
+    begins: Any = half_hour.begins_at
     return f"{begins:%H}:00" if begins.hour % 6 == 0 and begins.minute < 30 else ""

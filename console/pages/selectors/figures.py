@@ -78,6 +78,10 @@ class Ending:
     slow_seconds: float | None
 
     @property
+    def total(self) -> int:
+        return self.succeeded + self.failed + self.cancelled
+
+    @property
     def success_percent(self) -> int | None:
         """The share of jobs that succeeded, without those that a person cancelled."""
         ended = self.succeeded + self.failed

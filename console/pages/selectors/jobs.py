@@ -81,4 +81,4 @@ def _name_runners(jobs: list[Job]) -> None:
     attempts = Attempt.objects.filter(job__in=numbers).values_list("job_id", "number", "runner__name")
     names: dict[UUID, str] = {job_id: name for job_id, number, name in attempts if number == numbers[job_id]}
     for job in jobs:
-        job.runner_name = names.get(job.pk, "")  # type: ignore[attr-defined]
+        job.runner_name = names.get(job.pk, "")

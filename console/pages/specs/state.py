@@ -135,7 +135,7 @@ def download(request: PageRequest, org: str, spec_slug: str, serial: int) -> Htt
 
 
 def roll_back(request: PageRequest, org: str, spec_slug: str, serial: int) -> Any:
-    """The question on GET, the deed on POST."""
+    """Ask for confirmation on GET; act on POST."""
     return (_roll_back if request.method == "POST" else _ask_roll_back)(request, org, spec_slug, serial)
 
 

@@ -176,9 +176,9 @@ def query(**values: Any) -> str:
 
 def _attributes(attributes: dict[str, Any]) -> SafeString:
     """The attributes that have a value; `aria_label` is written `aria-label`."""
-    given = [
+    written = [
         (name.replace("_", "-"), value)
         for name, value in attributes.items()
         if value not in ("", None, False)
     ]
-    return format_html_join("", ' {}="{}"', given)
+    return format_html_join("", ' {}="{}"', written)

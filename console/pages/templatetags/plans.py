@@ -39,7 +39,7 @@ HEADINGS = {
     "read": "Read",
 }
 
-DEEDS = (
+EFFECTS = (
     ("destroy", "destroys"),
     ("replace", "replaces"),
     ("change", "changes"),
@@ -131,9 +131,9 @@ def change_count(count: int) -> str:
 
 
 @register.simple_tag
-def deed(summary: dict[str, int]) -> str:
+def effect(summary: dict[str, int]) -> str:
     """Describe the effect of applying as the end of a sentence: «destroys 1 and adds 2 resources»."""
-    parts = [(summary[key], f"{verb} {summary[key]}") for key, verb in DEEDS if summary.get(key)]
+    parts = [(summary[key], f"{verb} {summary[key]}") for key, verb in EFFECTS if summary.get(key)]
     if not parts:
         return "writes the outputs and changes no resource"
     *most, last = [words for _, words in parts]

@@ -16,7 +16,7 @@ from tests.people import empty_database, make_tenant
 
 
 @pytest.fixture(scope="module")
-def made(ended_connections: None, background: Background, django_db_blocker: Any) -> Iterator[Sample]:
+def sample(ended_connections: None, background: Background, django_db_blocker: Any) -> Iterator[Sample]:
     with django_db_blocker.unblock():
         yield create_sample(Console(background), make_tenant("ours"))
         empty_database()
@@ -24,13 +24,13 @@ def made(ended_connections: None, background: Background, django_db_blocker: Any
 
 
 @pytest.fixture(scope="module")
-def stranger(made: Sample) -> User:
+def stranger(sample: Sample) -> User:
     """The admin of another organization."""
     return make_tenant("theirs").admin
 
 
 @pytest.fixture(scope="module")
-def server(made: Sample, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(sample: Sample, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A console in a process of its own, for a browser."""
     programs = Programs(tmp_path_factory.mktemp("console"), database_url())
     yield programs.server(SLIPWAY_INSECURE_COOKIES="1")
@@ -38,5 +38,5 @@ def server(made: Sample, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.fixture
-def db(made: Sample) -> None:
+def db(sample: Sample) -> None:
     """pytest-django makes a database only where a test asks for one by this name; ours lasts for a file."""

@@ -114,12 +114,12 @@ def printable(name: str) -> str:
 
 
 def _identity(tenant: Tenant, name: str) -> CloudIdentity:
-    made = create_identity(
+    identity = create_identity(
         organization=tenant.organization, name=printable(name)[:60], provider="ambient", settings={},
         created_by=tenant.admin, slug="production",
     )  # fmt: skip
-    ResourceList.objects.create(identity=made, region="eu-west-1", kind="vpc", error=name)
-    return made
+    ResourceList.objects.create(identity=identity, region="eu-west-1", kind="vpc", error=name)
+    return identity
 
 
 def _failed(console: Console, tenant: Tenant, name: str) -> Job:
@@ -147,12 +147,15 @@ class Page:
         return self.data is not None
 
 
-def pages_of(made: Sample) -> list[Page]:
+def pages_of(sample: Sample) -> list[Page]:
     """Every address of the console that people open, by the least role that may."""
-    org = f"/{made.tenant.organization.slug}"
-    spec, plan = f"{org}/specs/{made.spec.slug}", f"{org}/specs/{made.spec.slug}/plans/{made.plan.number}"
-    job, one_set = f"{org}/jobs/{made.plan.job.number}", f"{org}/variable-sets/{made.variable_set.pk}"
-    identity = f"{org}/identities/{made.identity.slug}"
+    org = f"/{sample.tenant.organization.slug}"
+    spec, plan = (
+        f"{org}/specs/{sample.spec.slug}",
+        f"{org}/specs/{sample.spec.slug}/plans/{sample.plan.number}",
+    )
+    job, one_set = f"{org}/jobs/{sample.plan.job.number}", f"{org}/variable-sets/{sample.variable_set.pk}"
+    identity = f"{org}/identities/{sample.identity.slug}"
     return [
         Page("/account/", "person", name="account"),
         Page(f"{org}/", "viewer", name="dashboard"),
@@ -194,15 +197,15 @@ def pages_of(made: Sample) -> list[Page]:
         Page(f"{org}/state/backend", "admin", name="states-backend"),
         Page(f"{org}/jobs/", "viewer", name="jobs"),
         Page(f"{job}/", "viewer", name="job"),
-        Page(f"{org}/jobs/{made.failed.number}/", "viewer", name="job"),
-        Page(f"{org}/jobs/{made.queued.number}/", "viewer", name="job"),
+        Page(f"{org}/jobs/{sample.failed.number}/", "viewer", name="job"),
+        Page(f"{org}/jobs/{sample.queued.number}/", "viewer", name="job"),
         Page(f"{job}/header", "viewer", name="job-header"),
         Page(f"{job}/log.txt", "viewer", name="job-log"),
         Page(f"{job}/export.json", "viewer", name="job-export"),
         Page(f"{job}/graph", "viewer", name="job-graph"),
         Page(f"{org}/runners/", "viewer", name="runners"),
         Page(f"{org}/runners/add/", "admin", name="runner-add"),
-        Page(f"{org}/runners/add/{made.registration.pk}/", "admin", name="runner-waiting"),
+        Page(f"{org}/runners/add/{sample.registration.pk}/", "admin", name="runner-waiting"),
         Page(f"{org}/variable-sets/", "viewer", name="variable-sets"),
         Page(f"{one_set}/", "viewer", name="variable-set"),
         Page(f"{one_set}/variable", "admin", name="set-variable"),
@@ -217,12 +220,15 @@ def pages_of(made: Sample) -> list[Page]:
     ]
 
 
-def actions_of(made: Sample) -> list[Page]:
+def actions_of(sample: Sample) -> list[Page]:
     """Every form of the console, by the least role that may send it."""
-    org = f"/{made.tenant.organization.slug}"
-    spec, plan = f"{org}/specs/{made.spec.slug}", f"{org}/specs/{made.spec.slug}/plans/{made.plan.number}"
-    one_set, settings = f"{org}/variable-sets/{made.variable_set.pk}", f"{org}/settings"
-    identity = f"{org}/identities/{made.identity.slug}"
+    org = f"/{sample.tenant.organization.slug}"
+    spec, plan = (
+        f"{org}/specs/{sample.spec.slug}",
+        f"{org}/specs/{sample.spec.slug}/plans/{sample.plan.number}",
+    )
+    one_set, settings = f"{org}/variable-sets/{sample.variable_set.pk}", f"{org}/settings"
+    identity = f"{org}/identities/{sample.identity.slug}"
     return [
         Page("/account/password", "person", {"current": "x"}, name="account-password"),
         Page("/account/sign-out-everywhere", "person", {}, name="account-sessions"),
@@ -236,14 +242,14 @@ def actions_of(made: Sample) -> list[Page]:
         ),
         Page(f"{settings}/members/", "admin", {"role": "viewer"}, name="members"),
         Page(
-            f"{settings}/invitations/{made.invitation_id}/withdraw", "admin", {}, name="invitation-withdraw"
+            f"{settings}/invitations/{sample.invitation_id}/withdraw", "admin", {}, name="invitation-withdraw"
         ),
         Page(
-            f"{settings}/members/{made.membership.pk}/role", "admin", {"role": "viewer"}, name="member-role"
+            f"{settings}/members/{sample.membership.pk}/role", "admin", {"role": "viewer"}, name="member-role"
         ),
-        Page(f"{settings}/members/{made.membership.pk}/remove", "admin", {}, name="member-remove"),
+        Page(f"{settings}/members/{sample.membership.pk}/remove", "admin", {}, name="member-remove"),
         Page(f"{settings}/tokens/", "viewer", {"name": "laptop"}, name="tokens"),
-        Page(f"{settings}/tokens/{made.token_id}/revoke", "own", {}, name="token-revoke"),
+        Page(f"{settings}/tokens/{sample.token_id}/revoke", "own", {}, name="token-revoke"),
         Page(f"{org}/specs/new/variables", "operator", {"source": "inline"}, name="spec-fields"),
         Page(f"{org}/specs/new/create", "operator", {"source": "inline"}, name="spec-create"),
         Page(f"{spec}/source/", "operator", {}, name="spec-source"),
@@ -277,11 +283,11 @@ def actions_of(made: Sample) -> list[Page]:
         Page(f"{spec}/state/1/roll-back", "admin", {"confirmation": "x"}, name="state-roll-back"),
         Page(f"{org}/state/backend", "admin", {"kind": "console"}, name="states-backend"),
         Page(f"{org}/jobs/filters", "viewer", {"name": "mine", "type": "PLAN"}, name="jobs-filter"),
-        Page(f"{org}/jobs/{made.queued.number}/cancel", "operator", {}, name="job-cancel"),
-        Page(f"{org}/jobs/{made.failed.number}/retry", "operator", {}, name="job-retry"),
+        Page(f"{org}/jobs/{sample.queued.number}/cancel", "operator", {}, name="job-cancel"),
+        Page(f"{org}/jobs/{sample.failed.number}/retry", "operator", {}, name="job-retry"),
         Page(f"{org}/runners/add/", "admin", {"pool": "default"}, name="runner-add"),
-        Page(f"{org}/runners/{made.runner.pk}/drain", "admin", {"draining": "1"}, name="runner-drain"),
-        Page(f"{org}/runners/{made.runner.pk}/revoke", "admin", {}, name="runner-revoke"),
+        Page(f"{org}/runners/{sample.runner.pk}/drain", "admin", {"draining": "1"}, name="runner-drain"),
+        Page(f"{org}/runners/{sample.runner.pk}/revoke", "admin", {}, name="runner-revoke"),
         Page(f"{org}/identities/connect/", "admin", {"provider": "ambient"}, name="identity-connect"),
         Page(f"{identity}/change/", "admin", {}, name="identity-change"),
         Page(f"{identity}/delete", "admin", {"confirmation": "x"}, name="identity-delete"),

@@ -26,9 +26,9 @@ COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 
 
 @pytest.fixture(scope="module")
-def cookie(made: Sample, server: Server) -> Cookie:
+def cookie(sample: Sample, server: Server) -> Cookie:
     """The session of an admin."""
-    return session_of(made.tenant.admin, server.url)
+    return session_of(sample.tenant.admin, server.url)
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +76,14 @@ def found_on(tab: Tab, url: str) -> dict[str, list[str]]:
 
 
 def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone(
-    browser: Browser, server: Server, made: Sample, cookie: Cookie
+    browser: Browser, server: Server, sample: Sample, cookie: Cookie
 ) -> None:
     context = open_context(browser, cookie, reduced_motion="reduce")
     context.add_init_script(AXE_SCRIPT)
     context.add_init_script(MOVES)
     witness, tab = Witness(context), context.new_page()
     found: dict[str, list[str]] = {}
-    for page in pages_of(made):
+    for page in pages_of(sample):
         if page.name not in NOT_PAGES:
             found |= found_on(tab, server.url + page.path)
     assert witness.complaints == []
@@ -93,13 +93,13 @@ def test_axe_finds_nothing_on_any_page_and_none_moves_or_is_too_wide_for_a_phone
     context.close()
 
 
-def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, made: Sample) -> None:
+def test_axe_finds_nothing_before_the_sign_in(browser: Browser, server: Server, sample: Sample) -> None:
     context = open_context(browser)
     context.add_init_script(AXE_SCRIPT)
     context.add_init_script(MOVES)
     tab = context.new_page()
     found: dict[str, list[str]] = {}
-    for path in ("/sign-in", f"/join/{made.invitation}", "/join/nothing"):
+    for path in ("/sign-in", f"/join/{sample.invitation}", "/join/nothing"):
         found |= found_on(tab, server.url + path)
     assert found == {}
     context.close()

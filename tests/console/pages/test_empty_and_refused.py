@@ -45,7 +45,7 @@ class Young:
 
 
 @pytest.fixture(scope="module")
-def young(made: Sample, background: Background) -> Young:
+def young(sample: Sample, background: Background) -> Young:
     tenant = make_tenant("young")
     make_tenant("bare")
     cancelled = cancel_job(job=tenant.request(spec=tenant.new_spec("hasty")), requested_by=tenant.operator)
@@ -66,13 +66,13 @@ def young(made: Sample, background: Background) -> Young:
 
 
 @pytest.fixture(scope="module")
-def stale(made: Sample) -> Sample:
+def stale(sample: Sample) -> Sample:
     """The sample organization, whose Spec has changed since its plan; nothing is queued there."""
-    cancel_job(job=made.queued, requested_by=made.tenant.operator)
-    revise(made.spec, variables={"name": "quay"})
-    made.tenant.admin.set_password(PASSWORD)
-    made.tenant.admin.save()
-    return made
+    cancel_job(job=sample.queued, requested_by=sample.tenant.operator)
+    revise(sample.spec, variables={"name": "quay"})
+    sample.tenant.admin.set_password(PASSWORD)
+    sample.tenant.admin.save()
+    return sample
 
 
 @pytest.fixture(scope="module")

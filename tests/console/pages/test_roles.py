@@ -57,13 +57,13 @@ def at_least(role: str, needed: str) -> bool:
 
 
 def test_each_role_opens_exactly_the_pages_it_may_and_is_offered_what_it_may(
-    made: Sample,
+    sample: Sample,
 ) -> None:
-    actions = {page.path: page.role for page in actions_of(made)}
+    actions = {page.path: page.role for page in actions_of(sample)}
     for role in ORDER:
-        client = client_of(getattr(made.tenant, role))
+        client = client_of(getattr(sample.tenant, role))
         refused = [path for path, needed in actions.items() if needed in ORDER and not at_least(role, needed)]
-        for page in pages_of(made):
+        for page in pages_of(sample):
             answer = asked(client, page)
             assert answer.status_code == (200 if may(role, page) else 403), (role, page, answer.content)
             shown = b"" if answer.streaming else answer.content
@@ -71,43 +71,43 @@ def test_each_role_opens_exactly_the_pages_it_may_and_is_offered_what_it_may(
             assert offered == [], (role, page)
 
 
-def test_each_role_sends_exactly_the_forms_it_may(made: Sample) -> None:
+def test_each_role_sends_exactly_the_forms_it_may(sample: Sample) -> None:
     for role in ORDER:
-        for page in actions_of(made):
-            status = asked(client_of(getattr(made.tenant, role)), page).status_code
+        for page in actions_of(sample):
+            status = asked(client_of(getattr(sample.tenant, role)), page).status_code
             if page.role == "own" and role == "operator":
                 assert status == 404, "somebody else's is not there"
             else:
                 assert (status in LET_IN) if may(role, page) else (status == 403), (role, page, status)
 
 
-def test_a_stranger_finds_nothing_and_changes_nothing(made: Sample, stranger: User) -> None:
+def test_a_stranger_finds_nothing_and_changes_nothing(sample: Sample, stranger: User) -> None:
     client = client_of(stranger)
-    for page in [*pages_of(made), *actions_of(made)]:
+    for page in [*pages_of(sample), *actions_of(sample)]:
         if page.role in ("person", "anyone"):
             continue
         assert asked(client, page).status_code == 404, page
 
 
-def test_nobody_is_asked_to_sign_in(made: Sample) -> None:
+def test_nobody_is_asked_to_sign_in(sample: Sample) -> None:
     client = client_of(None)
-    for page in [*pages_of(made), *actions_of(made)]:
+    for page in [*pages_of(sample), *actions_of(sample)]:
         answer = asked(client, page)
         if page.role != "anyone":
             assert answer.status_code == 302, page
             assert answer["Location"].startswith("/sign-in?next="), page
 
 
-def test_staff_of_the_installation_may_drain_it(made: Sample) -> None:
-    drain = next(page for page in actions_of(made) if page.role == "staff")
+def test_staff_of_the_installation_may_drain_it(sample: Sample) -> None:
+    drain = next(page for page in actions_of(sample) if page.role == "staff")
     with transaction.atomic():
-        User.objects.filter(pk=made.tenant.viewer.pk).update(is_staff=True)
-        assert asked(client_of(made.tenant.viewer), drain).status_code == 302
+        User.objects.filter(pk=sample.tenant.viewer.pk).update(is_staff=True)
+        assert asked(client_of(sample.tenant.viewer), drain).status_code == 302
         transaction.set_rollback(True)
 
 
-def test_no_address_is_forgotten(made: Sample) -> None:
-    tried = {page.name for page in [*pages_of(made), *actions_of(made)]}
+def test_no_address_is_forgotten(sample: Sample) -> None:
+    tried = {page.name for page in [*pages_of(sample), *actions_of(sample)]}
     patterns = get_resolver("console.pages.urls").url_patterns
     names = {str(pattern.name) for pattern in patterns if isinstance(pattern, URLPattern)}
     assert names - tried == set(ELSEWHERE)
