@@ -391,10 +391,10 @@ def _add_revision(
 def _first_message(source: dict[str, Any]) -> str:
     match source["kind"]:
         case "blueprint":
-            return f"Made from blueprint {source['name']}"
+            return f"Created from blueprint {source['name']}"
         case "git":
-            return f"Made from {source['url']} at {source['commit'][:12]}"
-    return "Made from files"
+            return f"Created from {source['url']} at {source['commit'][:12]}"
+    return "Created from files"
 
 
 def _record_change(spec: Spec, changed_by: User, fields: list[str]) -> None:

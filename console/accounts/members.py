@@ -76,7 +76,7 @@ def accept_invitation(*, invitation: Invitation, user: User) -> Membership:
     if Membership.objects.filter(user=user, organization=invitation.organization).exists():
         raise Conflict(
             f"{user.get_username()} belongs to {invitation.organization.name} already. "
-            "The invitation can still be used by somebody else."
+            "The invitation can still be used by another person."
         )
     used = _only_open(Invitation.objects.filter(pk=invitation.pk)).update(
         used_at=timezone.now(), used_by=user
@@ -193,5 +193,5 @@ def _require_another_admin(membership: Membership) -> None:
     if not admins.exists():
         raise Conflict(
             f"{membership.user.get_username()} is the only admin of {membership.organization.name}. "
-            "Make somebody else an admin first."
+            "Make another member an admin first."
         )

@@ -40,7 +40,7 @@ class AuditAction(StrEnum):
 
     POOL_CREATED = "pool.created", "pool", "An admin created a pool of runners."
     REGISTRATION_TOKEN_CREATED = (
-        "registration_token.created", "registrationtoken", "Somebody created a token for one new runner."
+        "registration_token.created", "registrationtoken", "A person created a token for one new runner."
     )  # fmt: skip
     RUNNER_REGISTERED = "runner.registered", "runner", "A runner registered with a token."
     RUNNER_CREDENTIAL_ROTATED = (
@@ -65,7 +65,7 @@ class AuditAction(StrEnum):
     SPEC_ARCHIVED = "spec.archived", "spec", "A Spec was archived."
     SPEC_UNARCHIVED = "spec.unarchived", "spec", "A Spec was restored from the archive."
     SPEC_EXPIRED = "spec.expired", "spec", "A Spec's expiry was reached and acted on."
-    OUTPUT_REVEALED = "output.revealed", "spec", "Somebody read the value of a sensitive output."
+    OUTPUT_REVEALED = "output.revealed", "spec", "A person read the value of a sensitive output."
     VARIABLE_SET_CREATED = "variable_set.created", "variableset", "A variable set was created."
     VARIABLE_SET_CHANGED = "variable_set.changed", "variableset", "A variable set changed."
     VARIABLE_SET_DELETED = "variable_set.deleted", "variableset", "A variable set was deleted."
@@ -86,22 +86,22 @@ class AuditAction(StrEnum):
         "job.errored_state_kept", "job", "A state that could not be saved was kept with its job."
     )  # fmt: skip
     JOB_ERRORED_STATE_DOWNLOADED = (
-        "job.errored_state_downloaded", "job", "Somebody downloaded a state that could not be saved."
+        "job.errored_state_downloaded", "job", "A person downloaded a state that could not be saved."
     )  # fmt: skip
 
     PLAN_APPROVED = "plan.approved", "plan", "A plan was approved."
     PLAN_APPROVAL_WITHDRAWN = "plan.approval_withdrawn", "plan", "An approval of a plan was withdrawn."
-    PLAN_CONFIRMED = "plan.confirmed", "plan", "Somebody typed the name that the destroy guard asks for."
+    PLAN_CONFIRMED = "plan.confirmed", "plan", "A person typed the name that the destroy guard asks for."
     PLAN_AUTO_APPLIED = "plan.auto_applied", "job", "A plan was applied automatically, by this job."
     PLAN_AUTO_APPLY_BLOCKED = (
         "plan.auto_apply_blocked", "plan", "A plan of a Spec that auto-applies waits for a person."
     )  # fmt: skip
 
     STATE_WRITTEN = "state.written", "spec", "A person's Terraform wrote a state."
-    STATE_UPLOADED = "state.uploaded", "spec", "Somebody imported a state file."
+    STATE_UPLOADED = "state.uploaded", "spec", "A person imported a state file."
     STATE_ROLLED_BACK = "state.rolled_back", "spec", "An older version of a state was made the newest."
-    STATE_DOWNLOADED = "state.downloaded", "spec", "Somebody downloaded a whole state."
-    STATE_FORCE_UNLOCKED = "state.force_unlocked", "spec", "Somebody released the lock of another."
+    STATE_DOWNLOADED = "state.downloaded", "spec", "A person downloaded a whole state."
+    STATE_FORCE_UNLOCKED = "state.force_unlocked", "spec", "A person released another person's lock."
     STATE_LOCK_RELEASED = "state.lock_released", "spec", "The lock of an attempt that was lost was released."
     STATE_BACKEND_CHOSEN = (
         "state.backend_chosen", "spec organization", "The state backend of a Spec, or of all, was chosen."

@@ -31,7 +31,7 @@ ORDERS = {
 #: Terraform's reasons, where its list of attributes does not tell them already.
 REASONS = {
     "replace_because_tainted": "it is tainted: its creation did not finish",
-    "replace_by_request": "its replacement was asked for",
+    "replace_by_request": "a replacement was requested",
     "replace_by_triggers": "something that it is triggered by changes",
     "delete_because_no_resource_config": "it is no longer in the configuration",
     "delete_because_wrong_repetition": "its count or for_each came or went",

@@ -126,7 +126,7 @@ def _keep(version: StateVersion, newest: StateVersion | None) -> None:
     except IntegrityError as error:
         # The index decides, not the check before it.
         raise StateOlder(
-            f"Serial {version.serial} has just been written by somebody else. Nothing was written."
+            f"Serial {version.serial} was just written by another request. Nothing was changed."
         ) from error
     publish_on_commit(topics.organization(version.spec.organization_id, "specs"))
 

@@ -27,7 +27,7 @@ def why_locked(job: Job) -> Waiting | None:
             f"{reason} That attempt is over and will not give it back.",
             "Look at what it did, then force-unlock on the State page.",
         )
-    return Waiting(reason, "Wait for it, or ask whoever holds it.")
+    return Waiting(reason, "Wait for it, or ask the person who holds it.")
 
 
 def _is_its_own(job: Job, lock: StateLock) -> bool:

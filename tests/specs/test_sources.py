@@ -27,7 +27,7 @@ def test_a_spec_is_made_of_inline_files(console: Console, ours: Tenant) -> None:
     assert (answer.json()["source_kind"], answer.json()["revision"]) == ("inline", 1)
     assert answer.json()["environment"] == "staging"
     (line,) = api.get(f"/api/specs/{answer.json()['id']}/revisions").json()["data"]
-    assert (line["number"], line["message"]) == (1, "Made from files")
+    assert (line["number"], line["message"]) == (1, "Created from files")
     revision = api.get(f"/api/specs/{answer.json()['id']}/revisions/1").json()
     assert (revision["number"], revision["author"]) == (1, "ours-operator")
     assert revision["document"]["files"] == FILES

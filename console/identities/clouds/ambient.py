@@ -9,10 +9,10 @@ from console.identities.clouds.cloud import CHOICE, REGIONS, Cloud, Setting, Set
 class Ambient(Cloud):
     key = "ambient"
     label = "Runner credentials"
-    summary = "Nothing to set up: jobs may do whatever the runner’s machine is allowed to do."
+    summary = "Nothing to set up: jobs have the permissions of the runner’s machine."
     introduction = (
-        "Jobs use the credentials of the runner’s machine. Anybody who may use this identity may do "
-        "what that machine may do."
+        "Jobs use the credentials of the runner’s machine. Anyone who can use this identity has the "
+        "permissions of that machine."
     )
     submit_label = "Create identity"
     has_sessions = False

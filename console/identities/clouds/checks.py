@@ -59,7 +59,7 @@ def matching(name: str, pattern: re.Pattern[str], expected: str) -> Callable[[st
 def unknown_setting(provider: str, name: str, names: tuple[str, ...]) -> BadInput:
     if name == "external_id":
         return BadInput(
-            "external_id: Slipway makes it, so that nobody can use somebody else's. Leave it out.",
+            "external_id: Slipway makes it, so that no one can use another organization's. Leave it out.",
             field="settings.external_id",
         )
     return BadInput(
