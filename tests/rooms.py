@@ -16,6 +16,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 #: What every package stands on: errors, ids, input checks, prepared statements.
 FOUNDATION = "console"
+#: Where a click enters.
+ENTRY = "console/pages"
 
 
 class Journey:
@@ -47,8 +49,12 @@ class Journey:
         if event != "call" or frame.f_code.co_name.startswith("<"):
             return
         file = file_of(frame)
-        # What Django calls between, such as a middleware or a model's method, is not on the reader's way.
-        if file and file not in self.files and frame.f_back and file_of(frame.f_back):
+        if not file or file in self.files:
+            return
+        # A reader gets from file to file by calls. What Django calls between, such as a middleware, is not on
+        # that way: a file is, when a file on the way calls it.
+        caller = file_of(frame.f_back) if frame.f_back else ""
+        if caller in self.files or (not self.files and room_of(file) == ENTRY):
             self.files.append(file)
 
 

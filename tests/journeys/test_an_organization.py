@@ -61,7 +61,7 @@ def test_what_runs_is_on_the_dashboard_and_moves(
     expect(running.locator(".figure")).to_have_text(re.compile(r"^[1-9]\d*\s+of\s+30$"), timeout=PLAN_MS)
     expect(board.get_by_text("Nothing is running.")).to_be_visible(timeout=PLAN_MS)
     outcomes = board.get_by_role("region", name="Job outcomes (24 h)")
-    expect(outcomes.get_by_role("row", name=re.compile("^DEPLOY"))).to_contain_text("100 % of 1")
+    expect(outcomes.get_by_role("row", name=re.compile("^Apply"))).to_contain_text("100 % of 1")
 
 
 def test_keys_lead_everywhere(context: BrowserContext, page: Page, product: Product) -> None:
@@ -71,9 +71,9 @@ def test_keys_lead_everywhere(context: BrowserContext, page: Page, product: Prod
     for letter, heading in (("s", "Specs"), ("j", "Jobs"), ("r", "Runners"), ("d", "Dashboard")):
         goes(page, letter, heading)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     page.keyboard.press("/")
     expect(page.get_by_label("Search Specs and jobs")).to_be_focused()
     page.keyboard.type("dem")

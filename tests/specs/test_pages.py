@@ -39,7 +39,7 @@ def test_each_way_to_a_new_spec_has_its_page(ours: Tenant) -> None:
         assert words in choice
     demo = browser.reads("specs/new/", source="blueprint", name="demo")
     assert 'name="var-delay"' in demo
-    assert "How many seconds each resource takes" in demo
+    assert "The approximate seconds that each resource takes to create." in demo
     aws = browser.reads("specs/new/", source="blueprint", name="aws-platform")
     for words in ("<legend>Network</legend>", "<option>EXTENDED</option>", 'name="var-vpc_cidr"'):
         assert words in aws

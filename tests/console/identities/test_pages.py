@@ -179,7 +179,7 @@ def test_a_job_says_until_when_its_credentials_are_good(console: Console, ours: 
     use(ours, new_identity(ours, name="one"))
     job = ours.request()
     viewer = Browser(ours, ours.viewer)
-    assert "acts as" in viewer.reads(f"jobs/{job.number}/")
+    assert "<dt>identity</dt>" in viewer.reads(f"jobs/{job.number}/")
     assert "credentials expire" not in viewer.reads(f"jobs/{job.number}/")
     runner = console.new_runner(ours)
     claim = runner.take_and_start()

@@ -242,7 +242,7 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
         "Continue to setup",
         "the ARN of a role",
     ),
-    ("ours/identities/production/change/", {"Display name": " "}, "Save", "between 1 and 100 characters"),
+    ("ours/identities/production/change/", {"Display name": " "}, "Save", "1 to 100 printable characters"),
     (
         "ours/identities/production/delete",
         {"Type network to confirm": "x"},
@@ -419,10 +419,10 @@ def drains_and_takes_jobs_again(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_label("Name").fill("Ours and more")
     page.get_by_role("button", name="Save name").click()
-    page.get_by_role("button", name="Stop taking jobs of Ours and more").click()
+    page.get_by_role("button", name="Pause new jobs in Ours and more").click()
     reads(page, "Draining", "Resume")
     page.get_by_role("button", name="Resume").click()
-    reads(page, "Accepting jobs", "Stop taking jobs of Ours and more")
+    reads(page, "Accepting jobs", "Pause new jobs in Ours and more")
 
 
 def keeps_a_filter_and_lets_it_go(page: Page, address: str) -> None:

@@ -166,7 +166,7 @@ def test_a_rare_job_is_looked_for_a_stretch_at_a_time(
         ours.request(spec=ours.new_spec(f"later-{number}"))
     browser = Browser(ours, ours.viewer)
     shown = browser.reads("jobs/", status="SUCCESS")
-    assert "The jobs down to #4 were looked through" in shown
+    assert "Searched jobs down to #4" in shown
     query = more_in(shown)
     assert "Search before #2" in browser.reads(f"jobs/?{query}")
     assert "#1</span>" in browser.reads("jobs/?status=SUCCESS&before=2")

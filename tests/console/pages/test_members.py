@@ -47,7 +47,7 @@ def membership(tenant: Tenant, person: User) -> Membership:
 def test_an_invited_person_makes_an_account_and_joins_once(ours: Tenant) -> None:
     link = invited(ours)
     client = anybody()
-    assert "invites you as operator" in source_of(client.get(link))
+    assert "invited you to join as operator" in source_of(client.get(link))
     joined = client.post(link, {"username": "newcomer", "password": PASSWORD})
     assert joined["Location"] == "/ours/"
     assert client.get("/ours/specs/").status_code == 200
@@ -209,7 +209,7 @@ def test_a_new_password_ends_every_other_session(ours: Tenant) -> None:
     here, elsewhere = session_of(person), session_of(person)
     new = "quite another pass phrase"
     wrong = posted(here, "/account/password", current="wrong", new=new, again=new)
-    assert (wrong.status_code, "not your password" in source_of(wrong)) == (400, True)
+    assert (wrong.status_code, "not your current password" in source_of(wrong)) == (400, True)
     assert posted(here, "/account/password", current=PASSWORD, new=new, again="typo").status_code == 400
     assert posted(here, "/account/password", current=PASSWORD, new="short", again="short").status_code == 400
     assert posted(here, "/account/password", current=PASSWORD, new=new, again=new).status_code == 302

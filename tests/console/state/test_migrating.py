@@ -161,7 +161,7 @@ def test_each_refusal_says_what_to_do(served: str, ours: Tenant, project: Projec
     assert "not Terraform state" in said(*local)
     file.write_bytes(state(4))
     assert "unknown, expired or revoked" in said(*local, token="slu_" + "x" * 43)
-    assert "nothing that you may see" in said(*[*local[:1], "ours/nowhere", *local[2:]])
+    assert "you do not have access to it" in said(*[*local[:1], "ours/nowhere", *local[2:]])
     assert "Terraform cannot read the state" in said("--spec", "ours/taken-over", "--from", "pg")
     StateLock.objects.create(spec=project.spec, lock_id="a", info={"ID": "a"}, user=ours.admin)
     assert "locked by ours-admin" in said(*local)

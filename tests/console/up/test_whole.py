@@ -79,7 +79,7 @@ def test_a_new_password_while_running_and_while_stopped(start_up: StartUp, slipw
     up = start_up()
     place = f"--data-dir={up.root}"
     assert slipway("reset-password", place).stdout.startswith("The new password of admin: ")
-    assert "nobody called 'ghost'" in slipway("reset-password", place, "--username=ghost").stderr
+    assert "no user 'ghost'" in slipway("reset-password", place, "--username=ghost").stderr
     up.process.send_signal(signal.SIGTERM)
     assert up.wait_for_end() == 0
     assert slipway("reset-password", place).stdout.startswith("The new password of admin: ")
