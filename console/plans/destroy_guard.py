@@ -1,8 +1,8 @@
 """The destroy guard: when applying a plan needs more than a click.
 
 A Spec sets it as `{"share": 0.3, "types": ["*_database"]}`: destroying or replacing more than that share of
-the resources in the state, or any resource of such a type, needs the Spec's name to be typed, and on a protected
-Spec an approval. A plan that destroys everything always does.
+the resources in the state, or any resource of such a type, needs the Spec's name to be typed, and an approval
+on a protected Spec. A plan that destroys everything always does.
 """
 
 from collections.abc import Iterable
