@@ -1,4 +1,4 @@
-"""Where a page's view stands: whoever knows the address of a page knows its file."""
+"""A page's view is where its address says: who knows the address knows the file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a page says at first and what its scripts say later are the same words."""
+"""The server and the scripts of a page use the same words."""
 
 from __future__ import annotations
 
