@@ -1,4 +1,4 @@
-"""Recognizes the runner that sent a request, with one statement fewer for a runner that was seen a moment ago.
+"""Recognizes the runner behind a request, with one statement fewer for one that was seen a moment ago.
 
 Verifying a credential is a statement of its own, so for some seconds a process remembers whose it is. Nobody
 relies on that alone: the request's own statement then carries the credential's digest and does nothing
