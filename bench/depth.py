@@ -81,7 +81,7 @@ class Claims:
 
     def milliseconds(self, count: int) -> float:
         """The median time of one claim, commit included."""
-        return statistics.median(self._one() for _ in range(count))
+        return statistics.median(self._claim_once() for _ in range(count))
 
     def _claim_once(self) -> float:
         values = with_new_ids(self.values)
