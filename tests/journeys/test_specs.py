@@ -195,7 +195,7 @@ def test_files_are_edited_and_stand_side_by_side(
     expect(page.get_by_text("the Spec no longer follows the blueprint")).to_be_visible()
     content = page.get_by_label("Content of outputs.tf")
     content.fill(content.input_value().replace("would answer", "will answer"))
-    page.get_by_label("What changes").fill("Sound sure")
+    page.get_by_label("Change description").fill("Sound sure")
     page.get_by_role("button", name=re.compile("^Save as revision")).click()
     expect(page.get_by_text("Sound sure")).to_be_visible()
     page.get_by_role("navigation", name="demo", exact=True).get_by_role("link", name="Revisions").click()

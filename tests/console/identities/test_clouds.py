@@ -26,7 +26,6 @@ EXCEPTIONS = {
     "console/state/migrations": "a migration keeps the values of its day",
     "console/state/models.py": "the name of the store behind Terraform's backend azurerm",
     "console/state/backends.py": "the variables that Terraform's backend s3 reads",
-    "console/plans/guard.py": "an example of Terraform's resource types",
     "specs/expressions.py": "an example of Terraform's addresses",
     "specs/spec_settings.py": "an example of Terraform's resource types",
     "console/runners/start_commands.py": "the extras that pip installs beside a runner",

@@ -247,7 +247,7 @@ REFUSED: list[tuple[str, dict[str, str], str, str]] = [
         "ours/identities/production/delete",
         {"Type network to confirm": "x"},
         "Delete identity",
-        "Nothing was done",
+        "Nothing was changed",
     ),
     (
         "ours/specs/new/?source=inline",
@@ -430,7 +430,7 @@ def keeps_a_filter_and_lets_it_go(page: Page, address: str) -> None:
     kept = page.get_by_role("navigation", name="Saved filters")
     page.get_by_text("Save filter…").click()
     page.get_by_label("Filter name").fill("only plans")
-    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(kept.get_by_role("link", name="only plans")).to_be_visible()
     kept.get_by_role("button", name=re.compile("only plans")).click()
     expect(kept.get_by_role("link", name="only plans")).to_have_count(0)
