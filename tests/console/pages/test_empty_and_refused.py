@@ -453,7 +453,7 @@ def drains_a_runner(page: Page, address: str) -> None:
     row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="network", exact=True))
     row.get_by_role("button", name="Drain network", exact=True).click()
     expect(row).to_contain_text("draining")
-    row.get_by_role("button", name="Resume on network", exact=True).click()
+    row.get_by_role("button", name="Resume network", exact=True).click()
     expect(row.get_by_role("button", name="Drain network", exact=True)).to_be_visible()
     expect(row).not_to_contain_text("draining")
 
